@@ -40,8 +40,8 @@ def _arrays(name: str) -> dict[str, np.ndarray]:
     path = real_data(name)
     if not path.is_file():
         pytest.skip(how_to_get(name))
-    with np.load(path, allow_pickle=False) as held:
-        return {key: held[key] for key in held.files}
+    with np.load(path, allow_pickle=False) as arrays:
+        return {key: arrays[key] for key in arrays.files}
 
 
 @pytest.fixture(scope="session")

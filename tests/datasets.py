@@ -14,7 +14,7 @@ def named() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     uniform = rng.random(150)
     tied = rng.choice([0.1, 0.3, 0.5, 0.7, 0.7, 0.9, 1.0], 120)
     skewed = rng.beta(2.8, 0.05, 200)
-    found = {
+    values = {
         "uniform": (uniform, outcomes(uniform**1.3)),
         "two-signed": (uniform, outcomes(0.5 + 0.4 * np.sin(7 * uniform))),
         "tied": (tied, outcomes(tied * 0.9)),
@@ -27,9 +27,9 @@ def named() -> dict[str, tuple[np.ndarray, np.ndarray]]:
         "ends": (np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0]), np.array([0, 1, 1, 0, 1, 0])),
     }
     for n in range(1, 6):
-        found[f"n={n}"] = (uniform[:n], outcomes(uniform[:n]))
-        found[f"n={n} tied"] = (np.full(n, 0.4), outcomes(np.full(n, 0.4)))
-    return found
+        values[f"n={n}"] = (uniform[:n], outcomes(uniform[:n]))
+        values[f"n={n} tied"] = (np.full(n, 0.4), outcomes(np.full(n, 0.4)))
+    return values
 
 
 @st.composite

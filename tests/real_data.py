@@ -8,7 +8,7 @@ _PLACES = (_ROOT / "tests" / "data", _ROOT.parent / "shared" / "data", _ROOT.par
 
 def real_data(name: str) -> Path:
     """The file of that name; where it is absent, the place that `make data` would put it."""
-    return next((place / name for place in _PLACES if (place / name).is_file()), _PLACES[0] / name)
+    return next((position / name for position in _PLACES if (position / name).is_file()), _PLACES[0] / name)
 
 
 def how_to_get(name: str) -> str:

@@ -76,10 +76,10 @@ def documented(section: str) -> dict[str, str]:
 
 def parameters(value: object) -> dict[str, inspect.Parameter]:
     try:
-        given = inspect.signature(value).parameters  # type: ignore[arg-type]
+        inputs = inspect.signature(value).parameters  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return {}
-    return {name: p for name, p in given.items() if name not in ("self", "cls") and not name.startswith("_")}
+    return {name: p for name, p in inputs.items() if name not in ("self", "cls") and not name.startswith("_")}
 
 
 def lacks(value: object) -> list[str]:

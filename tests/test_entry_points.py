@@ -92,7 +92,7 @@ def on_profile(test: Callable[..., object]) -> EntryPoint:
 
 def compared(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
     sharper = preds.probs**1.5 / (preds.probs**1.5).sum(axis=1, keepdims=True)
-    found = tc.compare(
+    comparison = tc.compare(
         preds.labels,
         preds.probs,
         sharper,
@@ -101,7 +101,7 @@ def compared(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
         clusters=preds.clusters,
         resamples=60,
     )
-    return found.value_a, found.value_b, found.interval.low, found.interval.high, found.p_value
+    return comparison.value_a, comparison.value_b, comparison.interval.low, comparison.interval.high, comparison.p_value
 
 
 def grouped(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
@@ -110,8 +110,8 @@ def grouped(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
 
 
 def audited(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
-    found = tc.audit(preds, by="site", lens=lens, min_rows=10)
-    return (*numbers(found.overall), *(x for s in found.segments for x in (s.difference, s.low, s.high, s.p_value)))
+    search = tc.audit(preds, by="site", lens=lens, min_rows=10)
+    return (*numbers(search.overall), *(x for s in search.segments for x in (s.difference, s.low, s.high, s.p_value)))
 
 
 ENTRY_POINTS: dict[str, EntryPoint] = {

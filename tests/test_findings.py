@@ -20,8 +20,8 @@ def run(capsys, tmp_path, monkeypatch):
 
     def command(*words):
         code = main([str(word) for word in words])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return command
 
@@ -80,10 +80,10 @@ def test_clinical_numbers_in_the_shell_and_on_the_page(run):
     pl.DataFrame(rows).write_csv("cohort.csv")
     columns = ("--label", "died", "--score", "risk", "--cluster", "patient")
     code, out, _ = run("measure", "cohort.csv", *columns, "--clinical", "--json")
-    found = json.loads(out)
+    record = json.loads(out)
     assert code == 0
     for name in ("oe", "intercept", "slope", "ici", "c_statistic"):
-        numbers = json.dumps(found)
+        numbers = json.dumps(record)
         assert f'"{name}"' in numbers
     assert '"patients": 400' in out
     preds = tc.read("cohort.csv", label="died", score="risk")

@@ -75,9 +75,9 @@ def test_markup_is_escaped():
 
 
 def test_a_long_frame_is_printed_in_part():
-    shown = repr(Frame({"n": range(100)})).splitlines()
-    assert len(shown) == 23
-    assert shown[-1] == "(100 rows)"
+    drawn = repr(Frame({"n": range(100)})).splitlines()
+    assert len(drawn) == 23
+    assert drawn[-1] == "(100 rows)"
     assert len(Frame({"n": range(100)}).to_text().splitlines()) == 101
 
 

@@ -41,9 +41,9 @@ TAKES_PREDICTIONS = {
 def test_arrays_and_files_are_not_predictions(function, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     call = TAKES_PREDICTIONS[function]
-    for given in (P, list(P), None, pd.DataFrame({"y": Y, "p": P})):
+    for inputs in (P, list(P), None, pd.DataFrame({"y": Y, "p": P})):
         with pytest.raises(tc.InputError, match=r"must be Predictions.*tc\.Predictions\.from_probs\(probs, labels\)"):
-            call(given)
+            call(inputs)
     for path in ("scores.csv", Path("scores.csv")):
         with pytest.raises(tc.InputError, match=r"must be Predictions.*tc\.read\('scores\.csv'\)"):
             call(path)

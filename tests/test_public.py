@@ -60,14 +60,14 @@ def test_importing_loads_next_to_nothing():
 def test_editors_see_the_names_that_are_there_at_run_time():
     tree = ast.parse(Path(tc.__file__).read_text())
     guarded = next(node for node in tree.body if isinstance(node, ast.If))
-    seen = {alias.name for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert seen == set(tc.__all__)
+    observed = {alias.name for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert observed == set(tc.__all__)
 
 
 def test_importing_a_module_never_hides_a_function():
     code = "import pkgutil, types, truecal as tc; [__import__(f'truecal.{m.name}') for m in pkgutil.iter_modules(tc.__path__)]"
-    shown = run(f"{code}; print(*[n for n in tc.__all__ if isinstance(getattr(tc, n), types.ModuleType)])")
-    assert shown.split() == [name for name in SURFACE.split() if name in MODULES]
+    answer = run(f"{code}; print(*[n for n in tc.__all__ if isinstance(getattr(tc, n), types.ModuleType)])")
+    assert answer.split() == [name for name in SURFACE.split() if name in MODULES]
 
 
 def test_version():

@@ -25,8 +25,8 @@ def test_proper_scores_equal_scikit_learn(weights):
     right = metrics.accuracy_score(LABELS, PROBS.argmax(axis=1), sample_weight=weights)
     assert tc.scores.accuracy(preds) == pytest.approx(right)
     assert tc.scores.mean_confidence(preds) == pytest.approx(np.average(PROBS.max(axis=1), weights=weights))
-    found = tc.scores.summary(preds)
-    assert found.overconfidence == pytest.approx(tc.scores.mean_confidence(preds) - right)
+    result = tc.scores.summary(preds)
+    assert result.overconfidence == pytest.approx(tc.scores.mean_confidence(preds) - right)
 
 
 def test_binary_scores():

@@ -15,47 +15,47 @@ SITES = np.array(["north", "south", "east"])
 
 
 def test_by_label_takes_names_and_several_of_them():
-    held = simulated(300, 4)
-    held = Predictions.from_probs(
-        held.probs, np.array(["car", "ped", "bike", "dog"])[held.labels], classes=["car", "ped", "bike", "dog"]
+    preds = simulated(300, 4)
+    preds = Predictions.from_probs(
+        preds.probs, np.array(["car", "ped", "bike", "dog"])[preds.labels], classes=["car", "ped", "bike", "dog"]
     )
-    assert (by_label("ped")(held).labels == 1).all()
-    assert set(by_label("ped", "dog")(held).labels) == {1, 3}
-    assert len(by_label("ped")(held)) + len((~by_label("ped"))(held)) == 300
+    assert (by_label("ped")(preds).labels == 1).all()
+    assert set(by_label("ped", "dog")(preds).labels) == {1, 3}
+    assert len(by_label("ped")(preds)) + len((~by_label("ped"))(preds)) == 300
 
 
 @pytest.mark.parametrize(
     ("closed", "kept"), [("both", [0.25, 0.5, 0.75]), ("left", [0.25, 0.5]), ("right", [0.5, 0.75]), ("neither", [0.5])]
 )
 def test_by_output_closes_the_ends_it_says(closed, kept):
-    held = Predictions.from_probs([0.0, 0.25, 0.5, 0.75, 1.0], [0, 0, 1, 1, 1])
-    assert by_output(1, 0.25, 0.75, closed=closed)(held).probs.tolist() == kept
-    mirrored = by_output(0, 0.25, 0.75, closed=closed)(held).probs
+    preds = Predictions.from_probs([0.0, 0.25, 0.5, 0.75, 1.0], [0, 0, 1, 1, 1])
+    assert by_output(1, 0.25, 0.75, closed=closed)(preds).probs.tolist() == kept
+    mirrored = by_output(0, 0.25, 0.75, closed=closed)(preds).probs
     assert sorted((1 - mirrored).tolist()) == kept
 
 
 def test_by_output_without_a_class_looks_at_the_predicted_one():
-    held = simulated(200, 4)
-    rows = by_output(low=0.6)(held)
-    assert len(rows) == np.count_nonzero(held.probs.max(axis=1) >= 0.6)
+    preds = simulated(200, 4)
+    rows = by_output(low=0.6)(preds)
+    assert len(rows) == np.count_nonzero(preds.probs.max(axis=1) >= 0.6)
     assert 0 < len(rows) < 200
 
 
 def test_by_column_by_value_range_and_test():
     columns = {"site": SITES[np.arange(300) % 3], "age": np.arange(300) % 90}
-    held = simulated(300, 4, columns=columns)
-    assert set(by_column("site", "north", "east")(held).columns["site"]) == {"north", "east"}
-    assert by_column("age", low=18, high=65, closed="left").mask(held).tolist() == [
+    preds = simulated(300, 4, columns=columns)
+    assert set(by_column("site", "north", "east")(preds).columns["site"]) == {"north", "east"}
+    assert by_column("age", low=18, high=65, closed="left").mask(preds).tolist() == [
         18 <= a < 65 for a in columns["age"]
     ]
-    assert by_column("age", where=lambda a: a % 2 == 0).mask(held).sum() == np.count_nonzero(columns["age"] % 2 == 0)
+    assert by_column("age", where=lambda a: a % 2 == 0).mask(preds).sum() == np.count_nonzero(columns["age"] % 2 == 0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), min_size=1, max_size=4), st.data())
 def test_combinations_are_set_operations(limits, data):
-    held = simulated(120, 4, seed=3)
+    preds = simulated(120, 4, seed=3)
     parts = [by_output(c, low) for c, low in limits]
-    masks = [held.probs[:, c] >= low for c, low in limits]
+    masks = [preds.probs[:, c] >= low for c, low in limits]
     chosen, mask = parts[0], masks[0]
     for part, other in zip(parts[1:], masks[1:], strict=True):
         kind = data.draw(st.sampled_from(["and", "or", "and not"]))
@@ -65,26 +65,26 @@ def test_combinations_are_set_operations(limits, data):
             chosen, mask = chosen | part, mask | other
         else:
             chosen, mask = chosen & ~part, mask & ~other
-    assert (chosen.mask(held) == mask).all()
+    assert (chosen.mask(preds) == mask).all()
 
 
 def test_a_selection_says_what_it_chose_and_how_many():
-    held = simulated(1000, 4, columns={"site": SITES[np.arange(1000) % 3]})
+    preds = simulated(1000, 4, columns={"site": SITES[np.arange(1000) % 3]})
     select = by_label(2) & ~by_column("site", "south")
-    estimate = GeneralizedECE(lens=TopK(2), select=select)(held)
-    kept = int(((held.labels == 2) & (held.columns["site"] != "south")).sum())
-    assert estimate.selection == f"label is 2 and not (site is south) ({kept} of 1000 rows)"
-    assert estimate.n == kept
+    estimate = GeneralizedECE(lens=TopK(2), select=select)(preds)
+    mask = int(((preds.labels == 2) & (preds.columns["site"] != "south")).sum())
+    assert estimate.selection == f"label is 2 and not (site is south) ({mask} of 1000 rows)"
+    assert estimate.n == mask
     assert "label is 2" in str(estimate)
-    by_hand = GeneralizedECE(lens=TopK(2))(held.take((held.labels == 2) & (held.columns["site"] != "south")))
+    by_hand = GeneralizedECE(lens=TopK(2))(preds.take((preds.labels == 2) & (preds.columns["site"] != "south")))
     assert estimate.value == by_hand.value
 
 
 def test_a_small_selection_earns_a_warning_and_a_large_one_none():
-    held = simulated(2000, 4, columns={"row": np.arange(2000)})
-    few = GeneralizedECE(select=by_column("row", low=0, high=50), level=None)(held)
+    preds = simulated(2000, 4, columns={"row": np.arange(2000)})
+    few = GeneralizedECE(select=by_column("row", low=0, high=50), level=None)(preds)
     assert "only 51 of 2000 rows were selected, so the interval is wide" in few.warnings
-    many = GeneralizedECE(select=by_column("row", low=0, high=1500), level=None)(held)
+    many = GeneralizedECE(select=by_column("row", low=0, high=1500), level=None)(preds)
     assert not many.warnings
 
 

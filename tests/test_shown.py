@@ -41,10 +41,10 @@ def test_a_terminal_gets_one_short_line(result):
 
 
 def test_a_notebook_gets_a_small_table_without_scripts(result):
-    shown = result._repr_html_()
-    assert len(shown) < 40_000
-    assert "<table" in shown
-    assert not re.search(r"<script|\bon\w+=|javascript:|https?:", shown, re.IGNORECASE)
+    drawn = result._repr_html_()
+    assert len(drawn) < 40_000
+    assert "<table" in drawn
+    assert not re.search(r"<script|\bon\w+=|javascript:|https?:", drawn, re.IGNORECASE)
 
 
 def test_numbers_as_dictionaries_and_in_papers(result):
@@ -57,9 +57,9 @@ def test_numbers_as_dictionaries_and_in_papers(result):
 
 
 def test_a_long_table_is_cut_and_says_so():
-    shown = tc.subgroups(PREDS, "site")._repr_html_()
-    assert shown.count("<tr>") == 21  # a header and twice ten rows
-    assert "11 rows in the middle are not shown; .frame() has all 31" in shown
+    groups = tc.subgroups(PREDS, "site")._repr_html_()
+    assert groups.count("<tr>") == 21  # a header and twice ten rows
+    assert "11 rows in the middle are not shown; .frame() has all 31" in groups
 
 
 def test_several_estimators_make_a_table():

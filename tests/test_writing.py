@@ -85,19 +85,19 @@ def test_a_read_only_folder(tmp_path):
 def test_two_writers(tmp_path):
     target = tmp_path / "out"
     contents = [str(i) * 50_000 for i in range(8)]
-    seen = set()
+    observed = set()
 
     def write(content):
         for _ in range(20):
             write_whole(target, content)
-            seen.add(target.read_text())
+            observed.add(target.read_text())
 
     threads = [threading.Thread(target=write, args=(content,)) for content in contents]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert seen <= set(contents)
+    assert observed <= set(contents)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

@@ -25,11 +25,11 @@ FAST = STATEMENTS[:2]
 
 def shortfalls(cells, chance=0.001):
     """Cells that miss what their statement states, by a one-sided binomial test at `chance`."""
-    least = {statement.name: statement.least for statement in STATEMENTS}
+    lowest = {statement.name: statement.least for statement in STATEMENTS}
     sides = {"interval": "less", "test": "greater", "promise": "greater"}
 
     def p_value(cell):
-        limit = least.get(cell.statement, cell.stated)
+        limit = lowest.get(cell.statement, cell.stated)
         return binomtest(round(cell.rate * cell.m), cell.m, limit, alternative=sides[cell.kind]).pvalue
 
     return [cell for cell in cells if p_value(cell) < chance]
@@ -100,8 +100,8 @@ def test_cells_are_the_same_alone_in_processes_and_from_cache(tmp_path, monkeypa
     whole = coverage_atlas(n=[60], m=3, statements=FAST)
     assert len(whole) == 100
     assert coverage_atlas(n=[60], m=3, statements=FAST, run=Run(workers=2)) == whole
-    kept = Run(cache=tmp_path / "cells")
-    assert coverage_atlas(n=[60], m=3, statements=FAST[:1], run=kept) == whole[:50]
+    cached = Run(cache=tmp_path / "cells")
+    assert coverage_atlas(n=[60], m=3, statements=FAST[:1], run=cached) == whole[:50]
 
     def refuse(worlds, job):
         raise AssertionError(f"{job} was in the cache")
@@ -235,9 +235,9 @@ def test_peers_are_seeded_and_restore_the_global_state():
 
 
 def test_absent_peers_are_named():
-    here = Peer("numpy", "numpy", "an interval", 1, lambda c, y, level: (0.0, 1.0), 5)
+    local_peer = Peer("numpy", "numpy", "an interval", 1, lambda c, y, level: (0.0, 1.0), 5)
     gone = Peer("nobody", "no_such_module", "another", 2, lambda c, y, level: (0.0, 1.0), 5)
-    statements, absent = peer_statements([here, gone, gone])
+    statements, absent = peer_statements([local_peer, gone, gone])
     assert [(statement.name, statement.most_rows) for statement in statements] == [("an interval", 1000)]
     assert absent == ["nobody"]
     (cell,) = coverage_atlas(n=[50], m=20, statements=statements, worlds=MINE)

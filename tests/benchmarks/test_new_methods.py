@@ -26,6 +26,6 @@ def test_the_table_lists_the_recorded_cells():
 def test_recorded_intervals_with_a_judge_cover():
     path = Path(new_methods.__file__).with_suffix(".jsonl")
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    judged = [record for record in records if record["kind"] == "judge"]
-    assert min(record["coverage"] for record in judged) >= 0.85
-    assert 0.88 <= sum(record["coverage"] for record in judged) / len(judged) <= 0.96
+    selected = [record for record in records if record["kind"] == "judge"]
+    assert min(record["coverage"] for record in selected) >= 0.85
+    assert 0.88 <= sum(record["coverage"] for record in selected) / len(selected) <= 0.96

@@ -22,8 +22,8 @@ def truecal(capsys):
 
     def run(*arguments: object) -> Ran:
         code = main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return Ran(code, said.out, said.err)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
 
     return run
 

@@ -21,8 +21,8 @@ def frame():
 
 def run(capsys, *arguments):
     code = main(["audit", *map(str, arguments)])
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
 def test_a_found_segment_fails_and_a_wide_tolerance_passes(frame, tmp_path, capsys):

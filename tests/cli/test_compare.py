@@ -105,10 +105,10 @@ def test_folders_and_sketches_are_compared_day_against_day(truecal, tmp_path):
     columns = ("--label", "y", "--score", "p", "--resamples", "99")
     days = truecal("compare", tmp_path / "monday", tmp_path / "tuesday", *columns, "--max-increase", "0.2", "--json")
     assert days.code == 0, days.err
-    kept = truecal(
+    answer = truecal(
         "compare", tmp_path / "monday.npz", tmp_path / "tuesday", *columns, "--max-increase", "0.2", "--json"
     )
-    assert json.loads(days.out)["pairs"] == json.loads(kept.out)["pairs"]
+    assert json.loads(days.out)["pairs"] == json.loads(answer.out)["pairs"]
     assert json.loads(days.out)["n"] == 1200
     assert truecal("compare", tmp_path / "monday", tmp_path / "tuesday", *columns, "--max-increase", "0").code == 1
     for option in ("--key", "--cluster"):

@@ -62,11 +62,11 @@ def test_measure_says_what_the_library_says(truecal, files, case):
     words, options = CASES[case]
     ran = truecal("measure", files / "a.csv", *(word.format(folder=files) for word in words), "--json")
     expected = tc.measure(predictions(frame()), **options)
-    (said,) = json.loads(ran.out)["results"]
-    assert said["value"] == pytest.approx(float(expected.value), abs=1e-12)
-    assert said["interval"]["high"] == pytest.approx(float(expected.interval.high), abs=1e-12)
-    assert said["lens"] == expected.lens
-    assert said.get("selection", "") == expected.selection
+    (record,) = json.loads(ran.out)["results"]
+    assert record["value"] == pytest.approx(float(expected.value), abs=1e-12)
+    assert record["interval"]["high"] == pytest.approx(float(expected.interval.high), abs=1e-12)
+    assert record["lens"] == expected.lens
+    assert record.get("selection", "") == expected.selection
 
 
 def test_a_scan_selects_the_same_rows(truecal, files):
@@ -78,9 +78,9 @@ def test_a_scan_selects_the_same_rows(truecal, files):
 
 
 def test_rows_of_a_label_stand_beside_a_calibrated_model(truecal, files):
-    said = truecal("measure", files / "a.csv", "--lens", "class=wolf", "--select", "label=wolf").out
-    assert "if it were calibrated" in said
-    assert "p-value" not in said
+    answer = truecal("measure", files / "a.csv", "--lens", "class=wolf", "--select", "label=wolf").out
+    assert "if it were calibrated" in answer
+    assert "p-value" not in answer
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_words_that_mean_nothing_are_refused(truecal, files, words, message):
 def test_likert_with_words_of_ones_own(truecal, files):
     ran = truecal("likert", files / "a.csv", "--scale", "unsure=0:0.6,sure=0.6:1", "--json")
     expected = tc.likert(predictions(frame()), {"unsure": (0, 0.6), "sure": (0.6, 1)})
-    said = json.loads(ran.out)
-    assert [c["name"] for c in said["categories"]] == ["unsure", "sure"]
-    assert [c["holds"] for c in said["categories"]] == [c.holds for c in expected.categories]
+    record = json.loads(ran.out)
+    assert [c["name"] for c in record["categories"]] == ["unsure", "sure"]
+    assert [c["holds"] for c in record["categories"]] == [c.holds for c in expected.categories]
     assert ran.code == int(any(c.holds is False for c in expected.categories))
     drawn = files / "scale.svg"
     assert truecal("likert", files / "a.csv", "--of", "wolf", "--figure", drawn).code == 0
@@ -120,14 +120,14 @@ def test_likert_with_words_of_ones_own(truecal, files):
 def test_comparison_and_gate_in_context(truecal, files):
     both = (files / "a.csv", files / "b.csv", "--lens", f"grouping={files}/groups.json", "--resamples", "199")
     ran = truecal("compare", *both, "--max-increase", "0.01", "--json")
-    said = json.loads(ran.out)
+    record = json.loads(ran.out)
     models = {name: predictions(frame(sharpness=s)) for name, s in (("a", 1.8), ("b", 3.0))}
     for name, preds in models.items():
-        assert {model["name"]: model["value"] for model in said["models"]}[name] == pytest.approx(
+        assert {model["name"]: model["value"] for model in record["models"]}[name] == pytest.approx(
             float(tc.measure(preds, lens=tc.Grouping(GROUPS)).value), abs=1e-12
         )
     assert ran.code == 1
-    assert said["pairs"][0]["low"] > 0.01
+    assert record["pairs"][0]["low"] > 0.01
     refused = truecal("compare", files / "a.csv", files / "b.csv", "--select", "output=0.5:1")
     assert refused.code == 2
     assert truecal("measure", files / "a.csv", "--lens", "top-2", "--max-error", "0.9").code == 0
@@ -140,8 +140,8 @@ def test_the_page_shows_what_was_asked_for(truecal, files):
     assert truecal("report", files / "a.csv", *words, "--fast", "--out", out).code == 0
     page = out.read_text()
     section = page.partition('id="context"')[2].partition("</section>")[0]
-    for judged in ("top label", "top 2 labels", "top 3 labels"):
-        assert f">{judged}</t" in section
+    for lens in ("top label", "top 2 labels", "top 3 labels"):
+        assert f">{lens}</t" in section
     assert "label is wolf" in section
     assert "unsure" in page
     assert truecal("report", files / "a.csv", "--select", "site=north", "--fast", "--out", out).code == 0

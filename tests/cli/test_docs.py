@@ -39,10 +39,10 @@ def find_command(words):
 def test_documented_commands_exist(page):
     for line in command_lines(page):
         command, words = find_command(line)
-        known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+        known_names = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
         for word in words:
             if word.startswith("--"):
-                assert word.partition("=")[0] in known | {"--help", "--config"}, " ".join(line)
+                assert word.partition("=")[0] in known_names | {"--help", "--config"}, " ".join(line)
 
 
 def test_every_command_and_option_has_help():

@@ -36,12 +36,12 @@ TOGETHER = "all together"  # the name of the gate over several statements
 def sentences(out, form, verb):
     """What a rendering states: name -> (sentence, whether it passed); only the gate where a format has no sentences."""
     if form == "line":
-        found = re.findall(r"^(PASS|FAIL) (.+?): (.*)$", out, re.M)
-        return {name: (sentence, word == "PASS") for word, name, sentence in found}
+        matches = re.findall(r"^(PASS|FAIL) (.+?): (.*)$", out, re.M)
+        return {name: (sentence, word == "PASS") for word, name, sentence in matches}
     if form == "github":
-        found = re.findall(rf"^::(\w+) title=truecal {verb}%3A (.+?)::(PASS|FAIL) (.*)$", out, re.M)
-        assert all((kind == "error") == (word == "FAIL") for kind, _, word, _ in found)
-        return {name.replace("%2C", ","): (text.replace("%25", "%"), word == "PASS") for _, name, word, text in found}
+        matches = re.findall(rf"^::(\w+) title=truecal {verb}%3A (.+?)::(PASS|FAIL) (.*)$", out, re.M)
+        assert all((kind == "error") == (word == "FAIL") for kind, _, word, _ in matches)
+        return {name.replace("%2C", ","): (text.replace("%25", "%"), word == "PASS") for _, name, word, text in matches}
     cases = ET.fromstring(out.replace('<?xml version="1.0" encoding="UTF-8"?>', "")).findall("testcase")
     return {case.get("name"): (case.findtext("system-out"), case.find("failure") is None) for case in cases}
 
@@ -119,9 +119,9 @@ def test_numbers_of_every_format_are_those_of_the_json(truecal, files, gate):
     command = [files.get(word, word) for word in words]
     outs = {form: truecal(*command, "--format", form, "-q").out for form in FORMATS}
     for result in json.loads(outs["json"])["results"]:
-        shown = f"{result['value']:.3f}"
+        drawn = f"{result['value']:.3f}"
         for form in ("text", "line", "github", "junit"):
-            assert shown in outs[form], form
+            assert drawn in outs[form], form
         assert f"{round(result['value'], 4)}" in outs["markdown"]
         assert repr(result["value"]) in outs["prometheus"]
     if "groups" in gate:

@@ -114,12 +114,12 @@ def test_many_columns_are_asked_together(monkeypatch):
     import truecal as tc
     from truecal.predictions import frames
 
-    asked = []
-    monkeypatch.setattr(frames, "refuse_missing_values", lambda column, name, **_: asked.append(name))
+    results = []
+    monkeypatch.setattr(frames, "refuse_missing_values", lambda column, name, **_: results.append(name))
     probs = np.random.default_rng(0).dirichlet(np.ones(3000), 2)
     frame = pl.DataFrame({"y": [0, 1], **{f"p_{k}": probs[:, k] for k in range(3000)}})
     assert tc.Predictions.from_frame(frame, label="y", probs="p_*").class_count == 3000
-    assert asked == ["y"]
+    assert results == ["y"]
 
 
 def test_a_null_among_many_columns_is_named():

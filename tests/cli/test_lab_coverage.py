@@ -90,14 +90,14 @@ def test_bad_options_are_refused(truecal, own_module, words, message):
 
 
 def test_power_and_leaderboard_take_estimators_and_worlds_of_the_user(truecal, own_module, tmp_path):
-    own = ("--estimator", f"{own_module}:Mine", "--world", f"{own_module}:mild")
-    ran = truecal("lab", "power", *own, "--error", 0.04, "--m", 20, "--workers", 1, "--json")
+    own_values = ("--estimator", f"{own_module}:Mine", "--world", f"{own_module}:mild")
+    ran = truecal("lab", "power", *own_values, "--error", 0.04, "--m", 20, "--workers", 1, "--json")
     content = json.loads(ran.out)
     assert ran.code == 0
     assert content["n_low"] <= content["n"] <= content["n_high"]
     powers = [row["power"] for row in content["rows"]]
     assert powers == sorted(powers)
-    ran = truecal("lab", "leaderboard", *own, "--m", 2, "--workers", 1, "--folder", tmp_path, "--json")
+    ran = truecal("lab", "leaderboard", *own_values, "--m", 2, "--workers", 1, "--folder", tmp_path, "--json")
     rows = [row for row in json.loads(ran.out)["rows"] if row["worlds"] == "own"]
     assert f"{own_module}:Mine" in {row["estimator"] for row in rows}
 

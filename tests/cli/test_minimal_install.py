@@ -106,9 +106,9 @@ def core(tmp_path):
     folder.mkdir()
     for package in CORE:
         home = Path(find_spec(package).origin).parent
-        for found in (home, home.parent / f"{package}.libs"):
-            if found.exists():
-                (folder / found.name).symlink_to(found)
+        for result in (home, home.parent / f"{package}.libs"):
+            if result.exists():
+                (folder / result.name).symlink_to(result)
     (folder / "truecal").symlink_to(Path(truecal.__file__).parent)
     return folder
 

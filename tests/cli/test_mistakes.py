@@ -86,8 +86,8 @@ def test_scan_says_which_column_a_label_means(truecal, tmp_path):
     for engine in ([], ["--engine", "polars"]):
         ran = truecal("measure", tmp_path / "a.parquet", *engine)
         assert "labels 0 = 'p_a', 1 = 'p_b', 2 = 'p_c'" in ran.err
-    moved = frame.select("y", "p_c", "p_a", "p_b")
-    moved.write_parquet(tmp_path / "b.parquet")
+    shifted = frame.select("y", "p_c", "p_a", "p_b")
+    shifted.write_parquet(tmp_path / "b.parquet")
     assert "label 0 may mean 'c'" in truecal("measure", tmp_path / "b.parquet", "--engine", "polars").err
     answers = [
         truecal("measure", tmp_path / f"{name}.parquet", "--engine", "polars", "--class-names", "a,b,c", "--json").out

@@ -143,9 +143,9 @@ def test_npz_in_and_out(truecal, tmp_path):
     np.savez(source, labels=labels, logits=frame.select("z_0", "z_1", "z_2").to_numpy())
     assert truecal("recalibrate", "fit", source, "--method", "vector", "--out", model).code == 0
     assert truecal("recalibrate", "apply", source, "--model", model, "--out", out).code == 0
-    with np.load(out) as held:
-        assert sorted(held.files) == ["labels", "logits", "probs"]
-        assert held["probs"].shape == (400, 3)
+    with np.load(out) as arrays:
+        assert sorted(arrays.files) == ["labels", "logits", "probs"]
+        assert arrays["probs"].shape == (400, 3)
     assert truecal("recalibrate", "apply", source, "--model", model, "--out", tmp_path / "out.csv").code == 2
     assert truecal("measure", out).code == 0
 

@@ -216,12 +216,12 @@ def killed_or_whole(tmp_path, words, kills, seed):
         time.sleep(rng.uniform(0.5, 1.05) * took)
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
-        seen = content(out)
+        observed = content(out)
         if "report" in words:  # a page holds the time it was written
-            assert seen.rstrip().endswith(b"</html>")
+            assert observed.rstrip().endswith(b"</html>")
         else:
-            assert seen in (old, new)
-        whole.add(seen == new)
+            assert observed in (old, new)
+        whole.add(observed == new)
     tc.Sketch.from_arrays(p, p > 0.5).save(tmp_path / "last.npz")
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".truecal")]
 

@@ -103,9 +103,9 @@ def test_progress_shows_on_a_terminal_only(binary_csv):
     process = subprocess.Popen([*TRUECAL, "measure", str(binary_csv), "-q"], stdout=subprocess.PIPE, stderr=child)
     out, _ = process.communicate()
     os.close(child)
-    shown = os.read(parent, 100_000).decode()
+    drawn = os.read(parent, 100_000).decode()
     os.close(parent)
-    assert "measuring" in shown
+    assert "measuring" in drawn
     assert b"measuring" not in out
     assert run("measure", binary_csv, "-q").stderr == b""
 

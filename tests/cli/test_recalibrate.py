@@ -84,13 +84,13 @@ def test_fit_says_when_no_map_is_recommended(truecal, tmp_path):
 def test_a_promise_for_all_classes_from_the_shell(truecal, tmp_path):
     class_frame(6000, seed=1).write_parquet(tmp_path / "fit.parquet")
     class_frame(6000, seed=2).write_parquet(tmp_path / "new.parquet")
-    kept, binned = tmp_path / "map.json", tmp_path / "binned.parquet"
+    path, binned = tmp_path / "map.json", tmp_path / "binned.parquet"
     probs = ("--probs", "p_*")
 
     def fitted(*form):
-        words = ("--method", "scaling-binning", "--bins", 5, *form, "--out", kept)
+        words = ("--method", "scaling-binning", "--bins", 5, *form, "--out", path)
         assert truecal("recalibrate", "fit", tmp_path / "fit.parquet", *probs, *words).code == 0
-        applied = truecal("recalibrate", "apply", tmp_path / "new.parquet", *probs, "--model", kept, "--out", binned)
+        applied = truecal("recalibrate", "apply", tmp_path / "new.parquet", *probs, "--model", path, "--out", binned)
         assert applied.code == 0
 
     fitted("--per-class", "--no-renormalise")

@@ -41,12 +41,12 @@ def test_the_answer_is_that_of_one_file_in_memory(truecal, tmp_path, kind, engin
         need(engine)
     binary_frame().write_parquet(tmp_path / "whole.parquet")
     split(binary_frame(), tmp_path / "logs", kind)
-    said = [] if engine is None else ["--engine", engine]
-    ran = truecal("measure", f"{tmp_path}/logs/*.{kind}", "--by", "site", "--json", *said)
+    options = [] if engine is None else ["--engine", engine]
+    ran = truecal("measure", f"{tmp_path}/logs/*.{kind}", "--by", "site", "--json", *options)
     exact = results(truecal("measure", tmp_path / "whole.parquet", "--by", "site", "--json"))
-    found = results(ran)
-    assert [part["group"] for part in found] == ["north", "south"]
-    for part, other in zip(found, exact, strict=True):
+    result = results(ran)
+    assert [part["group"] for part in result] == ["north", "south"]
+    for part, other in zip(result, exact, strict=True):
         assert abs(part["value"] - other["value"]) <= part["sketch_error"] < 1e-3
         assert part["interval"]["high"] == pytest.approx(other["interval"]["high"], abs=1e-6)
         assert part.keys() - other.keys() == {"sketch_error", "sketch_bound"}
@@ -118,19 +118,19 @@ def test_lenses_names_weights_and_logits(truecal, tmp_path, engine):
         ("classes", ["--lens", "class-wise", "--estimator", "debiased", "--probs", "p_*"]),
         ("numbers", ["--lens", "class-wise", "--estimator", "binned", "--logits", "z_*"]),
     ):
-        (found,) = results(truecal("measure", tmp_path / folder, "--engine", engine, "--json", *options))
+        (result,) = results(truecal("measure", tmp_path / folder, "--engine", engine, "--json", *options))
         (exact,) = results(
             truecal("measure", tmp_path / "whole.parquet", "--json", *options, "--class-names", "cat,dog,fox")
         )
-        assert found["value"] == pytest.approx(exact["value"], abs=1e-9)
-        assert found["lens"] == exact["lens"]
+        assert result["value"] == pytest.approx(exact["value"], abs=1e-9)
+        assert result["lens"] == exact["lens"]
     signs = binary_frame().with_columns(y=2 * pl.col("y") - 1)
     split(signs, tmp_path / "signs")
-    (found,) = results(
+    (result,) = results(
         truecal("measure", tmp_path / "signs", "--engine", engine, "--json", "--class-names", "-1,1", "--weight", "w")
     )
     exact = tc.calibration_error(binary_frame()["y"], signs["p"], sample_weight=signs["w"])
-    assert abs(found["value"] - exact.value) <= found["sketch_error"]
+    assert abs(result["value"] - exact.value) <= result["sketch_error"]
 
 
 @pytest.mark.parametrize("engine", [None, "polars", "duckdb"])
@@ -138,16 +138,16 @@ def test_missing_values_are_dropped_when_asked_and_counted(truecal, tmp_path, en
     rows = pl.arange(0, 400)
     frame = binary_frame().with_columns(p=pl.when(rows % 100 == 3).then(None).otherwise(pl.col("p")))
     frame.write_parquet(tmp_path / "gaps.parquet")
-    said = [] if engine is None else ["--engine", engine]
-    refused = truecal("measure", tmp_path / "gaps.parquet", *said)
+    options = [] if engine is None else ["--engine", engine]
+    refused = truecal("measure", tmp_path / "gaps.parquet", *options)
     assert refused.code == 2
     assert "4" in refused.err
-    ran = truecal("measure", tmp_path / "gaps.parquet", *said, "--drop-null", "--json")
-    (found,) = results(ran)
-    kept = binary_frame().filter(rows % 100 != 3)
-    assert found["n"] == 396
-    assert found["value"] == pytest.approx(tc.calibration_error(kept["y"], kept["p"]).value, abs=1e-4)
-    assert "4 rows with missing values were left out" in found["warnings"]
+    ran = truecal("measure", tmp_path / "gaps.parquet", *options, "--drop-null", "--json")
+    (result,) = results(ran)
+    selected = binary_frame().filter(rows % 100 != 3)
+    assert result["n"] == 396
+    assert result["value"] == pytest.approx(tc.calibration_error(selected["y"], selected["p"]).value, abs=1e-4)
+    assert "4 rows with missing values were left out" in result["warnings"]
     assert "4 rows with missing values left out" in ran.err
 
 

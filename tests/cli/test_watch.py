@@ -56,9 +56,9 @@ def test_a_month_is_replayed_and_gone_on_with(truecal, month, tmp_path):
 def test_show_prometheus_and_page(truecal, month, tmp_path):
     state, page = tmp_path / "state.json", tmp_path / "watch.html"
     truecal("watch", "update", state, month, "--by", "model", "-q")
-    shown = truecal("watch", "show", state)
-    assert shown.code == 1
-    assert "2026-05-12: b: ALARM" in shown.out
+    answer = truecal("watch", "show", state)
+    assert answer.code == 1
+    assert "2026-05-12: b: ALARM" in answer.out
     metrics = truecal("watch", "show", state, "--format", "prometheus", "--out", tmp_path / "watch.prom")
     assert metrics.out == ""
     lines = (tmp_path / "watch.prom").read_text().splitlines()
@@ -92,9 +92,9 @@ def test_days_kept_as_sketches(truecal, month, tmp_path):
     assert "2400 rows of 6 sketches" in ran.out
     assert "2400 rows of 6 sketches" in truecal("sketch", "merge", kept, "--out", tmp_path / "folder.npz").out
     assert json.loads(truecal("sketch", "show", kept, "--json").out)["rows"] == 2400
-    shown = json.loads(truecal("sketch", "show", tmp_path / "all.npz", "--json").out)
-    assert (shown["rows"], shown["schema"]) == (2400, "truecal.sketch")
-    assert shown["low"] <= shown["value"] <= shown["high"]
+    record = json.loads(truecal("sketch", "show", tmp_path / "all.npz", "--json").out)
+    assert (record["rows"], record["schema"]) == (2400, "truecal.sketch")
+    assert record["low"] <= record["value"] <= record["high"]
     single = tmp_path / "single.json"
     assert truecal("watch", "update", single, tmp_path / "all.npz", "--at", "2026-05-02").code == 0
     wrong = truecal(

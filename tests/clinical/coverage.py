@@ -19,13 +19,13 @@ Shares = dict[str, float]
 
 def numbers_coverage(world: World, cohorts: Iterable[tc.Predictions]) -> Shares:
     """Share of cohorts in which each interval of tc.clinical holds the true number; Emax is that over the scores of the cohort."""
-    truth, found = world.numbers(), []
+    truth, results = world.numbers(), []
     for preds in cohorts:
         numbers = tc.clinical.summary(preds)
         truth["emax"] = float(np.abs(world.truth(preds.probs) - preds.probs).max())
         ends = {name: getattr(numbers, name) for name in NAMES}
-        found.append({name: end.low - 1e-9 <= truth[name] <= end.high + 1e-9 for name, end in ends.items()})
-    return _shares(found)
+        results.append({name: end.low - 1e-9 <= truth[name] <= end.high + 1e-9 for name, end in ends.items()})
+    return _shares(results)
 
 
 def band_coverage(world: World, cohorts: Iterable[tc.Predictions], kind: str) -> Shares:
@@ -50,7 +50,7 @@ def benefit_coverage(
     """Share of cohorts in which the intervals of net benefit, of its gain over treating everyone or no one, and of its
     difference from another model's hold the true ones, at each threshold."""
     p = world.draw(np.random.default_rng(0), 2_000_000)[0]
-    q, truth, found = world.truth(p), {}, []
+    q, truth, results = world.truth(p), {}, []
     for t in thresholds:
         worth = q - (1 - q) * t / (1 - t)
         net, other = (float(((risk >= t) * worth).mean()) for risk in (p, p**1.3))
@@ -58,15 +58,15 @@ def benefit_coverage(
     for preds in cohorts:
         other_risks = tc.Predictions.from_probs(preds.probs**1.3, preds.labels, clusters=preds.clusters)
         models = tc.clinical.net_benefit({"a": preds, "b": other_risks}, thresholds)
-        curve, difference, held = models["a"], models.difference("a", "b"), {}
+        curve, difference, covered = models["a"], models.difference("a", "b"), {}
         for i, t in enumerate(thresholds):
-            held[f"net benefit at {t:g}"] = curve.low[i] <= truth[t][0] <= curve.high[i]
-            held[f"gain over treating all or none at {t:g}"] = curve.gain_low[i] <= truth[t][1] <= curve.gain_high[i]
-            held[f"difference from another model at {t:g}"] = (
+            covered[f"net benefit at {t:g}"] = curve.low[i] <= truth[t][0] <= curve.high[i]
+            covered[f"gain over treating all or none at {t:g}"] = curve.gain_low[i] <= truth[t][1] <= curve.gain_high[i]
+            covered[f"difference from another model at {t:g}"] = (
                 difference["low"][i] <= truth[t][2] <= difference["high"][i]
             )
-        found.append(held)
-    return _shares(found)
+        results.append(covered)
+    return _shares(results)
 
 
 def prevalence_coverage(world: World, cohorts: Iterable[int], cases: int) -> Shares:
@@ -74,13 +74,13 @@ def prevalence_coverage(world: World, cohorts: Iterable[int], cases: int) -> Sha
     truth = world.numbers()
     p, y, _ = world.draw(np.random.default_rng(0), 1_000_000)
     events, others = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
-    found = []
+    results = []
     for r in cohorts:
         rng = np.random.default_rng([r, cases])
         rows = np.concatenate([rng.choice(events, cases), rng.choice(others, cases)])
         cohort = Cohort.of(tc.Predictions.from_probs(p[rows], y[rows]), prevalence=float(y.mean()))
-        found.append({name: truth[name] in _one(cohort, name) for name in _QUICK})
-    return _shares(found)
+        results.append({name: truth[name] in _one(cohort, name) for name in _QUICK})
+    return _shares(results)
 
 
 def censoring_coverage(cohorts: Iterable[int], rows: int = 1000) -> Shares:
@@ -96,13 +96,15 @@ def censoring_coverage(cohorts: Iterable[int], rows: int = 1000) -> Shares:
         "brier": brier,
         "scaled_brier": 1 - brier / (risks.mean() * (1 - risks.mean())),
     }
-    found = []
+    results = []
     for r in cohorts:
         risk, time, event = censored_cohort(np.random.default_rng(r), rows)
-        known = tc.clinical.censoring_weights(time, event, 1.0)
-        cohort = Cohort.of(known.predictions(risk))
-        found.append({name: truth[name] in _one(cohort, name) for name in _QUICK} | {"censored": known.unknown / rows})
-    return _shares(found)
+        weighted = tc.clinical.censoring_weights(time, event, 1.0)
+        cohort = Cohort.of(weighted.predictions(risk))
+        results.append(
+            {name: truth[name] in _one(cohort, name) for name in _QUICK} | {"censored": weighted.unknown / rows}
+        )
+    return _shares(results)
 
 
 def censored_cohort(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -120,12 +122,12 @@ def _one(cohort: Cohort, name: str) -> Quantity:
     """One number alone, without the slow ones."""
     if name in ("intercept", "slope"):
         return getattr(calibration_line(cohort, 0.95), name)
-    found = {"oe": observed_expected, "c_statistic": c_statistic, "brier": brier_score, "scaled_brier": scaled_brier}
-    return found[name](cohort, 0.95)
+    values = {"oe": observed_expected, "c_statistic": c_statistic, "brier": brier_score, "scaled_brier": scaled_brier}
+    return values[name](cohort, 0.95)
 
 
 def _shares(found: list[dict[str, bool]]) -> Shares:
-    return {name: float(np.mean([held[name] for held in found])) for name in found[0]}
+    return {name: float(np.mean([data[name] for data in found])) for name in found[0]}
 
 
 TITLES = {
@@ -155,9 +157,9 @@ def main() -> None:
     seeds = range(options["first"], options["first"] + count)
     worlds = KEPT if "kept" in asked else [w for w in (*WORLDS, *KEPT, FLAT) if w.name in asked] or WORLDS
     tables = (*TABLES, "prevalence", "censoring")
-    wanted = [name for name in tables if name in asked] or tables
+    expected = [name for name in tables if name in asked] or tables
     print("| number |" + "".join(f" {world.name} |" for world in worlds) + "\n|---|" + "---|" * len(worlds))
-    for name in wanted:
+    for name in expected:
         if name == "censoring":
             print(_text(censoring_coverage(seeds)), flush=True)
         elif name == "prevalence":
@@ -167,10 +169,10 @@ def main() -> None:
             cells = []
             for world in worlds:
                 cells.append([TABLES[name](world, world.cohorts(seeds, options["rows"], size)) for size in (1, 8)])
-                for size, found in zip((1, 8), cells[-1], strict=True):
-                    print(name, world.name, f"clusters of {size}:", _text(found), file=sys.stderr, flush=True)
+                for size, result in zip((1, 8), cells[-1], strict=True):
+                    print(name, world.name, f"clusters of {size}:", _text(result), file=sys.stderr, flush=True)
             for row in cells[0][0]:
-                texts = [" / ".join(f"{found[row]:.3f}".removeprefix("0") for found in pair) for pair in cells]
+                texts = [" / ".join(f"{result[row]:.3f}".removeprefix("0") for result in pair) for pair in cells]
                 print(f"| {TITLES.get(row, row)} | " + " | ".join(texts) + " |", flush=True)
 
 

@@ -10,21 +10,21 @@ from tests.simulations import at_least, at_most, datasets
 
 def test_weights_by_hand():
     time, event = [1, 2, 2, 3, 4, 5], [1, 0, 1, 1, 0, 1]
-    known = tc.clinical.censoring_weights(time, event, 4.5)
+    weighted = tc.clinical.censoring_weights(time, event, 4.5)
     # censored at 2 (at risk without the event at 2: 4), at 4 (at risk: 2)
-    assert known.weights == pytest.approx([1, 0, 1, 4 / 3, 0, 8 / 3])
-    assert known.outcome.tolist() == [1, 0, 1, 1, 0, 0]
-    assert known.unknown == 2
-    assert known.weights.sum() == pytest.approx(6)
+    assert weighted.weights == pytest.approx([1, 0, 1, 4 / 3, 0, 8 / 3])
+    assert weighted.outcome.tolist() == [1, 0, 1, 1, 0, 0]
+    assert weighted.unknown == 2
+    assert weighted.weights.sum() == pytest.approx(6)
 
 
 def test_groups_have_their_own_censoring():
     time, event, site = np.array([1, 2, 3, 1, 2, 3.0]), np.array([0, 1, 0, 1, 1, 0]), np.array(list("aaabbb"))
-    known = tc.clinical.censoring_weights(time, event, 2.5, by=site)
-    assert known.weights == pytest.approx([0, 1.5, 1.5, 1, 1, 1])
-    kept = known.predictions([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], clusters=site, columns={"site": site})
-    assert len(kept) == 5
-    assert kept.columns["site"].tolist() == ["a", "a", "b", "b", "b"]
+    weighted = tc.clinical.censoring_weights(time, event, 2.5, by=site)
+    assert weighted.weights == pytest.approx([0, 1.5, 1.5, 1, 1, 1])
+    selected = weighted.predictions([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], clusters=site, columns={"site": site})
+    assert len(selected) == 5
+    assert selected.columns["site"].tolist() == ["a", "a", "b", "b", "b"]
 
 
 @pytest.mark.slow

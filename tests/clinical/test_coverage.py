@@ -36,9 +36,9 @@ def test_distances_of_many_rows_are_held_from_both_sides():
     """At 20,000 rows the interval is a small part of the distance itself: truths are tried near the fit, not from 0 on."""
     world, truth, hits = WORLDS[1], WORLDS[1].numbers()["ici"], 0
     for r in range(20):
-        found = tc.clinical.summary(world.preds(np.random.default_rng([r, 20_000]), 20_000)).ici
-        assert 0 < found.low < found.value < found.high < 1.5 * found.value
-        hits += truth in found
+        summary = tc.clinical.summary(world.preds(np.random.default_rng([r, 20_000]), 20_000)).ici
+        assert 0 < summary.low < summary.value < summary.high < 1.5 * summary.value
+        hits += truth in summary
     assert hits >= 16  # 0.95 less 3.1 standard errors; half of them with truths on a grid from 0
 
 

@@ -16,12 +16,12 @@ AT = [0.05, 0.2, 0.5, 0.8]
 @pytest.mark.parametrize("p", [P, np.round(P, 1), np.where(P > 0.5, 1.0, P)], ids=["random", "tied", "saturated"])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_values_equal_naive_code(p, weights):
-    found = tc.clinical.net_benefit(tc.Predictions.from_probs(p, Y, weights=weights), AT)
+    curves = tc.clinical.net_benefit(tc.Predictions.from_probs(p, Y, weights=weights), AT)
     w = np.ones(400) if weights is None else weights
-    assert found.net_benefit == pytest.approx([naive.benefit(p, Y, w, t) for t in AT], abs=1e-10)
-    assert found.treat_all == pytest.approx([naive.benefit(np.ones(400), Y, w, t) for t in AT], abs=1e-10)
-    assert found.gain == pytest.approx(found.net_benefit - np.maximum(found.treat_all, 0))
-    assert found.treated == pytest.approx([np.average(p >= t, weights=w) for t in AT])
+    assert curves.net_benefit == pytest.approx([naive.benefit(p, Y, w, t) for t in AT], abs=1e-10)
+    assert curves.treat_all == pytest.approx([naive.benefit(np.ones(400), Y, w, t) for t in AT], abs=1e-10)
+    assert curves.gain == pytest.approx(curves.net_benefit - np.maximum(curves.treat_all, 0))
+    assert curves.treated == pytest.approx([np.average(p >= t, weights=w) for t in AT])
 
 
 def test_intervals_count_patients():
@@ -79,9 +79,9 @@ def test_treating_everyone_has_wilsons_interval():
 def test_a_threshold_that_nobody_reaches_is_not_certain():
     p = np.linspace(0.05, 0.3, 200)
     y = (np.arange(200) % 5 == 0).astype(int)
-    found = tc.clinical.net_benefit(tc.Predictions.from_probs(p, y), [0.4])
-    assert found.net_benefit == 0
-    assert -0.02 < found.low < 0 < found.high < 0.03
+    curves = tc.clinical.net_benefit(tc.Predictions.from_probs(p, y), [0.4])
+    assert curves.net_benefit == 0
+    assert -0.02 < curves.low < 0 < curves.high < 0.03
     twice = tc.Predictions.from_probs(np.tile(p, 2), np.tile(y, 2), clusters=np.tile(np.arange(200), 2))
     again = tc.clinical.net_benefit(twice, [0.4])
-    assert (again.low[0], again.high[0]) == pytest.approx((found.low[0], found.high[0]))
+    assert (again.low[0], again.high[0]) == pytest.approx((curves.low[0], curves.high[0]))

@@ -27,31 +27,31 @@ WEIGHTS = {"none": None, "counts": RNG.integers(0, 4, 300).astype(float), "impor
 @pytest.mark.parametrize("case", CASES)
 def test_values_equal_naive_code(case, weighting):
     p, y, w = CASES[case], OUTCOMES[case], WEIGHTS[weighting]
-    found = tc.clinical.summary(tc.Predictions.from_probs(p, y, weights=w))
+    summary = tc.clinical.summary(tc.Predictions.from_probs(p, y, weights=w))
     w = np.ones(300) if w is None else w
     intercept, slope = naive.line(p, y, w)
-    assert found.oe.value == pytest.approx((w * y).sum() / (w * p).sum(), abs=1e-10)
-    assert found.intercept.value == pytest.approx(intercept, abs=1e-8)
-    assert found.slope.value == pytest.approx(slope, abs=1e-8)
-    assert found.c_statistic.value == pytest.approx(naive.concordance(p, y, w), abs=1e-10)
-    assert found.c_statistic.value == pytest.approx(metrics.roc_auc_score(y, p, sample_weight=w), abs=1e-10)
-    assert found.brier.value == pytest.approx(metrics.brier_score_loss(y, p, sample_weight=w), abs=1e-10)
+    assert summary.oe.value == pytest.approx((w * y).sum() / (w * p).sum(), abs=1e-10)
+    assert summary.intercept.value == pytest.approx(intercept, abs=1e-8)
+    assert summary.slope.value == pytest.approx(slope, abs=1e-8)
+    assert summary.c_statistic.value == pytest.approx(naive.concordance(p, y, w), abs=1e-10)
+    assert summary.c_statistic.value == pytest.approx(metrics.roc_auc_score(y, p, sample_weight=w), abs=1e-10)
+    assert summary.brier.value == pytest.approx(metrics.brier_score_loss(y, p, sample_weight=w), abs=1e-10)
     share = (w * y).sum() / w.sum()
-    assert found.scaled_brier.value == pytest.approx(1 - found.brier.value / (share * (1 - share)), abs=1e-10)
+    assert summary.scaled_brier.value == pytest.approx(1 - summary.brier.value / (share * (1 - share)), abs=1e-10)
     if case == "few values":
         rates = {c: np.average(y[p == c], weights=w[p == c]) for c in np.unique(p)}
         gap = np.abs(np.array([rates[c] for c in p]) - p)
     else:
-        gap = naive.spline_gap(p, y, w, found.fit.knots)
-    assert found.ici.value == pytest.approx(np.average(gap, weights=w), abs=1e-8)
+        gap = naive.spline_gap(p, y, w, summary.fit.knots)
+    assert summary.ici.value == pytest.approx(np.average(gap, weights=w), abs=1e-8)
     order = np.argsort(gap)
     reached = np.cumsum(w[order]) / w.sum()
     for name, share in (("e50", 0.5), ("e90", 0.9)):
         expected = gap[order][np.flatnonzero(reached >= share - 1e-12)[0]]
-        assert getattr(found, name).value == pytest.approx(expected, abs=1e-8)
-    assert found.emax.value == pytest.approx(gap[w > 0].max(), abs=1e-8)
+        assert getattr(summary, name).value == pytest.approx(expected, abs=1e-8)
+    assert summary.emax.value == pytest.approx(gap[w > 0].max(), abs=1e-8)
     for name in NAMES:
-        number = getattr(found, name)
+        number = getattr(summary, name)
         assert number.low <= number.value <= number.high, name
 
 
@@ -84,24 +84,24 @@ def test_copies_of_a_patient_change_nothing_but_the_number_of_rows():
 
 def test_zero_and_one_are_left_out_of_the_line_only_and_counted():
     p, y = np.append(RANDOM, [0.0, 1.0, 1.0]), np.append(OUTCOMES["random"], [0, 1, 0])
-    found, inner = (
+    result, inner = (
         tc.clinical.summary(tc.Predictions.from_probs(p, y)),
         tc.clinical.summary(tc.Predictions.from_probs(RANDOM, y[:300])),
     )
-    assert (found.left_out, found.impossible) == (3, 1)
-    assert found.slope.value == inner.slope.value
-    assert found.emax.value == pytest.approx(0.5)  # one of two rows at 1 had no event
-    assert any("exactly 0 or 1" in note for note in found.warnings)
+    assert (result.left_out, result.impossible) == (3, 1)
+    assert result.slope.value == inner.slope.value
+    assert result.emax.value == pytest.approx(0.5)  # one of two rows at 1 had no event
+    assert any("exactly 0 or 1" in note for note in result.warnings)
 
 
 def test_perfect_risks_have_one_sided_intervals():
     y = np.tile([0, 1], 50)
     almost = np.where(y == 1, 0.9, 0.1) + np.linspace(-0.05, 0.05, 100)
-    found = tc.clinical.summary(tc.Predictions.from_probs(almost, y))
-    assert found.slope.value == np.inf
-    assert (found.slope.low, found.slope.high) == (-np.inf, np.inf)
-    assert found.c_statistic.value == 1
-    assert found.c_statistic.low == pytest.approx(0.025 ** (1 / 50))
+    summary = tc.clinical.summary(tc.Predictions.from_probs(almost, y))
+    assert summary.slope.value == np.inf
+    assert (summary.slope.low, summary.slope.high) == (-np.inf, np.inf)
+    assert summary.c_statistic.value == 1
+    assert summary.c_statistic.low == pytest.approx(0.025 ** (1 / 50))
     with pytest.raises(tc.InputError, match="none has a logit"):
         tc.clinical.summary(tc.Predictions.from_probs(y.astype(float), y))
 
@@ -115,14 +115,14 @@ def test_known_prevalence_reweights_and_narrows():
     study = tc.Predictions.from_probs(p[rows], y[rows])
     truth = world.numbers()
     share = truth["oe"] * float(p.mean())
-    found = tc.clinical.summary(study, prevalence=share, level=0.999)
-    assert found.prevalence == pytest.approx(share)
+    summary = tc.clinical.summary(study, prevalence=share, level=0.999)
+    assert summary.prevalence == pytest.approx(share)
     for name in ("oe", "intercept", "slope", "c_statistic", "brier"):
-        assert truth[name] in getattr(found, name), name
+        assert truth[name] in getattr(summary, name), name
     w = np.where(y[rows] == 1, share, 1 - share)
     plain = tc.clinical.summary(tc.Predictions.from_probs(p[rows], y[rows], weights=w), level=0.999)
-    assert found.oe.value == pytest.approx(plain.oe.value)
-    assert found.oe.high - found.oe.low < plain.oe.high - plain.oe.low
+    assert summary.oe.value == pytest.approx(plain.oe.value)
+    assert summary.oe.high - summary.oe.low < plain.oe.high - plain.oe.low
 
 
 def test_bad_input_is_refused_by_name():
@@ -148,14 +148,14 @@ def test_bad_input_is_refused_by_name():
 def test_frames_words_and_json():
     import json
 
-    found = tc.clinical.summary(tc.Predictions.from_probs(RANDOM, OUTCOMES["random"], clusters=np.arange(300) // 2))
-    frame = found.frame()
+    summary = tc.clinical.summary(tc.Predictions.from_probs(RANDOM, OUTCOMES["random"], clusters=np.arange(300) // 2))
+    frame = summary.frame()
     assert frame["name"].tolist() == list(NAMES)
-    assert frame["value"][2] == found.slope.value
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["slope"]["low"] == found.slope.low
-    assert "150 patients" in str(found)
-    assert "<table" in found._repr_html_()
-    assert float(found.slope) == found.slope.value
+    assert frame["value"][2] == summary.slope.value
+    assert json.loads(json.dumps(summary.to_dict(), allow_nan=False))["slope"]["low"] == summary.slope.low
+    assert "150 patients" in str(summary)
+    assert "<table" in summary._repr_html_()
+    assert float(summary.slope) == summary.slope.value
 
 
 def test_a_few_events_that_decide_alone_give_few_degrees_of_freedom():

@@ -36,26 +36,26 @@ def test_displays_draw_what_was_computed():
     from matplotlib import pyplot
 
     before = dict(mpl.rcParams)
-    found = tc.clinical.summary(PREDS, by="site")
-    forest = ForestDisplay.from_sites(found.sites, "slope")
-    assert forest.frame()["value"][1] == found.sites["south"].slope.value
+    summary = tc.clinical.summary(PREDS, by="site")
+    forest = ForestDisplay.from_sites(summary.sites, "slope")
+    assert forest.frame()["value"][1] == summary.sites["south"].slope.value
     assert forest.frame()["kind"].tolist() == ["site", "site", "site", "mean", "new site"]
-    assert len(ForestDisplay.from_sites(found.sites, "ici", plot=False).frame()) == 3
+    assert len(ForestDisplay.from_sites(summary.sites, "ici", plot=False).frame()) == 3
     decision = DecisionDisplay.from_curve(tc.clinical.net_benefit({"a": PREDS, "b": PREDS}, [0.1, 0.3]))
     assert len(decision.frame()) == 4
-    flexible = FlexibleDisplay.from_curves({"all": found.curve}, scores=P)
-    assert flexible.frame()["outcome"] == pytest.approx(found.curve.outcome)
+    flexible = FlexibleDisplay.from_curves({"all": summary.curve}, scores=P)
+    assert flexible.frame()["outcome"] == pytest.approx(summary.curve.outcome)
     assert dict(mpl.rcParams) == before
     with pytest.raises(tc.InputError, match=r"number must be .*, not 'auc'"):
-        ForestDisplay.from_sites(found.sites, "auc")
+        ForestDisplay.from_sites(summary.sites, "auc")
     pyplot.close("all")
 
 
 def test_long_names_of_groups_stay_in_their_column():
     hospital = "Hospital of the Holy Ghost"
     site = np.array([f"{hospital}, north", f"{hospital}, south"])[np.arange(600) // 300]
-    found = tc.clinical.summary(tc.Predictions.from_probs(P, Y, columns={"site": site}), by="site")
-    lines = str(found.sites).splitlines()
+    summary = tc.clinical.summary(tc.Predictions.from_probs(P, Y, columns={"site": site}), by="site")
+    lines = str(summary.sites).splitlines()
     assert {line.index("[") for line in lines[1:3]} == {lines[0].index("O/E") + 6}
 
 
@@ -80,13 +80,13 @@ class _Balance(HTMLParser):
 
 def test_the_dossier_holds_the_numbers_and_nothing_that_runs(tmp_path):
     page = write_dossier(PREDS, tmp_path / "dossier.html", by="site", source="cohort.csv").read_text()
-    found = tc.clinical.summary(PREDS, by="site")
+    summary = tc.clinical.summary(PREDS, by="site")
     reader = _Balance()
     reader.feed(page)
     words = " ".join(reader.text).replace("\xa0", " ")
     assert not reader.open
-    assert str(found.slope) in words
-    assert str(found.sites["south"].oe) in words
+    assert str(summary.slope) in words
+    assert str(summary.sites["south"].oe) in words
     assert "300 patients with 600 rows" in words
     assert "north <b>" in words
     assert "<b>" not in page
@@ -101,12 +101,12 @@ def test_the_dossier_holds_the_numbers_and_nothing_that_runs(tmp_path):
 def test_the_commands_say_what_python_says(table, tmp_path, capsys):
     options = [table, "--label", "ill", "--score", "risk", "--cluster", "patient", "--by", "site"]
     assert main(["measure", *options, "--clinical", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    found = tc.clinical.summary(PREDS, by="site")
-    assert said["slope"]["low"] == pytest.approx(found.slope.low)
-    assert said["ici"]["high"] == pytest.approx(found.ici.high)
-    assert said["patients"] == 300
-    assert list(said["sites"]["each"]) == ["north <b>", "south", "west"]
+    record = json.loads(capsys.readouterr().out)
+    summary = tc.clinical.summary(PREDS, by="site")
+    assert record["slope"]["low"] == pytest.approx(summary.slope.low)
+    assert record["ici"]["high"] == pytest.approx(summary.ici.high)
+    assert record["patients"] == 300
+    assert list(record["sites"]["each"]) == ["north <b>", "south", "west"]
     assert main(["measure", *options, "--clinical"]) == 0
     assert "calibration slope" in capsys.readouterr().out
     assert main(["measure", *options, "--clinical", "--max-error", "0.1"]) == 2
@@ -144,10 +144,10 @@ def test_the_page_draws_a_forest_of_its_groups(tmp_path):
     page = tmp_path / "page.html"
     tc.report(PREDS, page, by="site", clinical=True)
     html = page.read_text()
-    found = tc.clinical.summary(PREDS, by="site")
+    summary = tc.clinical.summary(PREDS, by="site")
     content = json.loads(re.search(r'id="content">(.*?)</script>', html, re.DOTALL).group(1))
     drawn = {row["site"]: row for row in content["forests"]["O/E ratio"]}
-    for name, site in zip(found.sites.names, found.sites.results, strict=True):
+    for name, site in zip(summary.sites.names, summary.sites.results, strict=True):
         assert (drawn[name]["value"], drawn[name]["rows"]) == (site.oe.value, site.rows)
     assert [row["kind"] for row in content["forests"]["Calibration slope"]][-2:] == ["mean", "new site"]
     assert "north <b>" not in html

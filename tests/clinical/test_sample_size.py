@@ -12,8 +12,8 @@ from truecal.clinical.planning import _newcombe
 def test_the_published_example():
     # Riley et al. 2021 (and the manual of pmvalsampsize): prevalence 0.018, c 0.8, log odds normal(-5, 2.5), O/E width 1
     z = ndtri((np.arange(200_000) + 0.5) / 200_000)
-    found = tc.clinical.sample_size(expit(-5 + 2.5 * z), widths={"slope": 0.2})
-    assert found.rows == pytest.approx(4544, abs=15)
+    plan = tc.clinical.sample_size(expit(-5 + 2.5 * z), widths={"slope": 0.2})
+    assert plan.rows == pytest.approx(4544, abs=15)
     assert _newcombe(0.8, 0.018, 0.1 / (2 * 1.959964)) == 4252
     rare = tc.clinical.sample_size(np.full(10, 0.018), widths={"oe": 1.0})
     assert rare.rows == pytest.approx(905, abs=1)
@@ -22,35 +22,35 @@ def test_the_published_example():
 def test_an_interval_of_that_many_rows_is_as_wide_as_asked():
     z = ndtri((np.arange(100_000) + 0.5) / 100_000)
     risks = expit(-1 + z)
-    found = tc.clinical.sample_size(risks, widths={"oe": 0.2, "slope": 0.3, "intercept": 0.3, "c_statistic": 0.08})
-    for row in found.frame():
+    plan = tc.clinical.sample_size(risks, widths={"oe": 0.2, "slope": 0.3, "intercept": 0.3, "c_statistic": 0.08})
+    for row in plan.frame():
         cohort = tc.clinical.summary(WORLDS[0].preds(np.random.default_rng(1), int(row["rows"])))
         number = getattr(cohort, row["number"])
         assert number.high - number.low == pytest.approx(row["width"], rel=0.2), row["number"]
-    assert found.rows == found.frame()["rows"].max()
-    assert f"{found.rows:,} rows" in str(found)
+    assert plan.rows == plan.frame()["rows"].max()
+    assert f"{plan.rows:,} rows" in str(plan)
 
 
 def test_assumed_population_has_its_prevalence_and_c_statistic():
-    found = tc.clinical.sample_size(prevalence=0.1, c_statistic=0.8, thresholds=[0.1, 0.2])
-    assert found.prevalence == pytest.approx(0.1, abs=1e-6)
-    assert found.frame()["number"].tolist() == [
+    plan = tc.clinical.sample_size(prevalence=0.1, c_statistic=0.8, thresholds=[0.1, 0.2])
+    assert plan.prevalence == pytest.approx(0.1, abs=1e-6)
+    assert plan.frame()["number"].tolist() == [
         "oe", "slope", "c_statistic", "net_benefit at 0.1", "net_benefit at 0.2",
     ]  # fmt: skip
 
 
 def test_simulation_agrees_with_the_formula():
     risks = WORLDS[0].draw(np.random.default_rng(0), 5000)[0]
-    wanted = {"oe": 0.3}
-    formula = tc.clinical.sample_size(risks, widths=wanted).rows
-    simulated = tc.clinical.sample_size_by_simulation(risks, widths=wanted, cohorts=6).rows
+    expected = {"oe": 0.3}
+    formula = tc.clinical.sample_size(risks, widths=expected).rows
+    simulated = tc.clinical.sample_size_by_simulation(risks, widths=expected, cohorts=6).rows
     assert simulated == pytest.approx(formula, rel=0.35)  # the formula takes the risks as fixed, we count their scatter
 
 
 def test_the_error_of_measure_can_be_planned_for():
     risks = WORLDS[0].draw(np.random.default_rng(0), 5000)[0]
-    found = tc.clinical.sample_size_by_simulation(risks, widths={"error": 0.2}, cohorts=3)
-    assert 60 <= found.rows < 2000
+    plan = tc.clinical.sample_size_by_simulation(risks, widths={"error": 0.2}, cohorts=3)
+    assert 60 <= plan.rows < 2000
 
 
 def test_bad_input_is_refused_by_name():

@@ -16,21 +16,21 @@ PREDS = tc.Predictions.from_probs(P, Y, clusters=CLUSTERS, columns={"site": SITE
 
 
 def test_a_site_is_as_if_alone():
-    found = tc.clinical.summary(PREDS, by="site")
-    assert found.sites.names == ("a", "b", "c")
+    summary = tc.clinical.summary(PREDS, by="site")
+    assert summary.sites.names == ("a", "b", "c")
     alone = tc.clinical.summary(PREDS.take(SITE == "b"))
-    b = found.sites["b"]
+    b = summary.sites["b"]
     assert (b.rows, b.events, b.patients) == (300, alone.events, 100)
     assert (b.slope.value, b.slope.low, b.oe.high) == (alone.slope.value, alone.slope.low, alone.oe.high)
-    assert (b.ici, b.emax, found.ici) == (alone.ici, alone.emax, tc.clinical.summary(PREDS).ici)  # the same draws
-    assert found.sites.frame()["slope"][1] == alone.slope.value
-    assert set(found.sites.curves()["site"]) == {"a", "b", "c"}
-    assert set(found.to_dict()["sites"]["each"]) == {"a", "b", "c"}
-    assert "mean over sites" in str(found)
+    assert (b.ici, b.emax, summary.ici) == (alone.ici, alone.emax, tc.clinical.summary(PREDS).ici)  # the same draws
+    assert summary.sites.frame()["slope"][1] == alone.slope.value
+    assert set(summary.sites.curves()["site"]) == {"a", "b", "c"}
+    assert set(summary.to_dict()["sites"]["each"]) == {"a", "b", "c"}
+    assert "mean over sites" in str(summary)
     both = tc.clinical.summary(PREDS, by=["site", "sex"])
     assert both.sites.names[0] == "a, f"
     with pytest.raises(tc.InputError, match="no site 'x'"):
-        found.sites["x"]
+        summary.sites["x"]
 
 
 def test_where_the_site_is_the_cluster_its_rows_are_independent():
@@ -57,14 +57,14 @@ def test_pooling_by_hand():
     assert same.pooled.value == pytest.approx(0.5)
     assert (same.tau, same.i2, same.p_value) == (0.0, 0.0, pytest.approx(1.0))
     values, se = np.array([0.1, 0.9, 0.4, 1.3]), np.full(4, 0.1)
-    found = pool_sites(numbers(values, se), "plain", 0.95)
-    assert found.pooled.value == pytest.approx(values.mean())
-    assert found.tau == pytest.approx(
+    result = pool_sites(numbers(values, se), "plain", 0.95)
+    assert result.pooled.value == pytest.approx(values.mean())
+    assert result.tau == pytest.approx(
         np.sqrt(values.var(ddof=1) - 0.01)
     )  # equal errors: Paule and Mandel in closed form
     q = (((values - values.mean()) / 0.1) ** 2).sum()
-    assert found.i2 == pytest.approx((q - 3) / q)
-    assert found.low < found.pooled.low < found.pooled.high < found.high
+    assert result.i2 == pytest.approx((q - 3) / q)
+    assert result.low < result.pooled.low < result.pooled.high < result.high
     ratios = pool_sites(numbers([0.5, 2.0], [0.05, 0.2]), "log", 0.95)
     assert ratios.pooled.value == pytest.approx(1.0)
     assert pool_sites(numbers([0.5], [0.1]), "plain", 0.95) is None
@@ -74,7 +74,7 @@ def test_differences_between_sites_are_found():
     shift = np.array([0.0, 0.8, -0.8])[np.arange(900) // 300]
     q = 1 / (1 + np.exp(-(np.log(P / (1 - P)) + shift)))
     y = (np.random.default_rng(0).random(900) < q).astype(int)
-    found = tc.clinical.summary(tc.Predictions.from_probs(P, y, columns={"site": SITE}), by="site")
-    spread = found.sites.heterogeneity["intercept"]
+    summary = tc.clinical.summary(tc.Predictions.from_probs(P, y, columns={"site": SITE}), by="site")
+    spread = summary.sites.heterogeneity["intercept"]
     assert spread.p_value < 0.001
     assert spread.i2 > 0.7

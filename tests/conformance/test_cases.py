@@ -40,9 +40,9 @@ def test_truecal_agrees(name):
     """Every case of a file; those that fail are listed with what was expected and what was found."""
     failed = {}
     for case, data in run.cases(name):
-        expected, found = float(case["expected"]["value"]), run.answer(case, data)
-        if found != pytest.approx(expected, rel=case["tolerance"], abs=case["tolerance"]):
-            failed[case["id"]] = (expected, found)
+        expected, result = float(case["expected"]["value"]), run.answer(case, data)
+        if result != pytest.approx(expected, rel=case["tolerance"], abs=case["tolerance"]):
+            failed[case["id"]] = (expected, result)
     assert not failed
 
 

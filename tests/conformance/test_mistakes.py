@@ -61,8 +61,8 @@ class Tool:
         if np.isnan(c).any():
             return math.nan
         weight = np.ones(len(c)) if w is None else w
-        kept = weight > 0
-        c, y, weight = c[kept], y[kept], weight[kept]
+        mask = weight > 0
+        c, y, weight = c[mask], y[mask], weight[mask]
         bins = definition["bins"]
         debiased = definition["name"] == "debiased"
         if debiased:
@@ -115,12 +115,12 @@ class Tool:
         cuts = [-(-k * n // bins) for k in range(bins + 1)]
         if ties == "keep" and self.mistake != "ties parted by row order":
             first, last = np.searchsorted(c, c, "left"), np.searchsorted(c, c, "right")
-            moved = []
+            results = []
             for cut in cuts:
                 inside = 0 < cut < n and c[cut - 1] == c[cut]
                 low, high = (first[cut], last[cut]) if inside else (cut, cut)
-                moved.append(high if (cut - low) * 2 >= high - low else low)
-            cuts = moved
+                results.append(high if (cut - low) * 2 >= high - low else low)
+            cuts = results
         one = np.ones(n)
         return [(c[a:b], y[a:b], one[a:b]) for a, b in itertools.pairwise(cuts) if b > a]
 

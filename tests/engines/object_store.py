@@ -43,14 +43,16 @@ def object_store(objects):
                 return self.reply(200, body.encode(), Content_Type="application/xml")
             if path not in objects:
                 return self.reply(404, b"<Error><Code>NoSuchKey</Code></Error>")
-            data, asked = objects[path], self.headers.get("Range")
-            known = {"ETag": '"1"', "Last_Modified": "Thu, 01 Jan 2026 00:00:00 GMT", "Accept_Ranges": "bytes"}
-            if asked is None:
-                return self.reply(200, data, **known)
-            start, _, end = asked.removeprefix("bytes=").partition("-")
+            data, request = objects[path], self.headers.get("Range")
+            reference = {"ETag": '"1"', "Last_Modified": "Thu, 01 Jan 2026 00:00:00 GMT", "Accept_Ranges": "bytes"}
+            if request is None:
+                return self.reply(200, data, **reference)
+            start, _, end = request.removeprefix("bytes=").partition("-")
             first = int(start) if start else max(0, len(data) - int(end))
             last = min(int(end), len(data) - 1) if start and end else len(data) - 1
-            return self.reply(206, data[first : last + 1], Content_Range=f"bytes {first}-{last}/{len(data)}", **known)
+            return self.reply(
+                206, data[first : last + 1], Content_Range=f"bytes {first}-{last}/{len(data)}", **reference
+            )
 
         def do_HEAD(self):
             self.do_GET()

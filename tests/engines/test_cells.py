@@ -24,8 +24,8 @@ def naive_edge(score: float) -> Fraction:
 
 @given(score_lists())
 def test_cells_are_those_of_exact_arithmetic(scores):
-    found = cell_edge(np.array(scores))
-    for score, edge in zip(scores, found.tolist(), strict=True):
+    result = cell_edge(np.array(scores))
+    for score, edge in zip(scores, result.tolist(), strict=True):
         assert Fraction(edge) == naive_edge(score)
 
 

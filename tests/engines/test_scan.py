@@ -47,44 +47,44 @@ def wide(seed=0, n=2000, classes=4):
 
 @every_engine
 def test_binary_cells_are_those_of_numpy(engine):
-    held = table()
-    found = scan(ENGINES[engine](pa.table(held)), label="y", score="p")
-    same(found.sketch, Sketch.from_arrays(held["p"], held["y"]))
-    assert found.engine == engine
-    assert found.rows == len(held["p"])
+    rows = table()
+    counted = scan(ENGINES[engine](pa.table(rows)), label="y", score="p")
+    same(counted.sketch, Sketch.from_arrays(rows["p"], rows["y"]))
+    assert counted.engine == engine
+    assert counted.rows == len(rows["p"])
 
 
 @every_engine
 def test_float32_columns_are_widened_before_any_arithmetic(engine):
-    held = table()
-    c = held["p"].astype(np.float32)
-    found = scan(ENGINES[engine](pa.table({"p": c, "y": held["y"]})), label="y", score="p")
-    same(found.sketch, Sketch.from_arrays(c, held["y"]))
-    np.testing.assert_array_equal(found.sketch.sums["r"], Sketch.from_arrays(c, held["y"]).sums["r"])
+    rows = table()
+    c = rows["p"].astype(np.float32)
+    counted = scan(ENGINES[engine](pa.table({"p": c, "y": rows["y"]})), label="y", score="p")
+    same(counted.sketch, Sketch.from_arrays(c, rows["y"]))
+    np.testing.assert_array_equal(counted.sketch.sums["r"], Sketch.from_arrays(c, rows["y"]).sums["r"])
 
 
 @every_engine
 @pytest.mark.parametrize("weight", ["w", "k"])
 def test_weights(engine, weight):
-    held = table()
-    found = scan(ENGINES[engine](pa.table(held)), label="y", score="p", weights=weight).sketch
-    expected = Sketch.from_arrays(held["p"], held["y"], held[weight])
-    np.testing.assert_allclose(found.fraction, expected.fraction, atol=1e-15)
-    found.fraction = expected.fraction
-    same(found, expected)
+    rows = table()
+    counted = scan(ENGINES[engine](pa.table(rows)), label="y", score="p", weights=weight).sketch
+    expected = Sketch.from_arrays(rows["p"], rows["y"], rows[weight])
+    np.testing.assert_allclose(counted.fraction, expected.fraction, atol=1e-15)
+    counted.fraction = expected.fraction
+    same(counted, expected)
 
 
 @every_engine
 def test_groups_are_those_of_separate_scans(engine):
     held = table()
-    found = scan(ENGINES[engine](pa.table(held)), label="y", score="p", by=["site", "day"])
-    assert len(found.sketches) == 6
-    for (site, day), (sketch,) in found.sketches.items():
+    counted = scan(ENGINES[engine](pa.table(held)), label="y", score="p", by=["site", "day"])
+    assert len(counted.sketches) == 6
+    for (site, day), (sketch,) in counted.sketches.items():
         rows = (held["site"] == site) & (held["day"] == day)
         same(sketch, Sketch.from_arrays(held["p"][rows], held["y"][rows]))
-    estimates = found.groups(estimator=tc.BinnedECE())
+    estimates = counted.groups(estimator=tc.BinnedECE())
     assert list(estimates) == sorted(estimates)
-    assert sum(e.n for e in estimates.values()) == found.measure(estimator=tc.BinnedECE()).n == len(held["p"])
+    assert sum(e.n for e in estimates.values()) == counted.measure(estimator=tc.BinnedECE()).n == len(held["p"])
 
 
 @every_engine
@@ -102,14 +102,14 @@ def test_lenses_are_pushed_down(engine, name):
         source, lens = pa.table({**renamed, "y": names[labels]}), tc.OneClass("fox")
         expected = tc.Predictions.from_probs(probs, names[labels], classes=names.tolist())
     elif name in ("binary top label", "first of two"):
-        held = table()
+        rows = table()
         lens = tc.TopLabel() if name == "binary top label" else tc.OneClass(0)
-        source, options = pa.table(held), {"score": "p"}
-        expected = tc.Predictions.from_probs(held["p"], held["y"])
-    found = scan(ENGINES[engine](source), label="y", lens=lens, **options)
+        source, options = pa.table(rows), {"score": "p"}
+        expected = tc.Predictions.from_probs(rows["p"], rows["y"])
+    counted = scan(ENGINES[engine](source), label="y", lens=lens, **options)
     profile = lens(expected)
-    same(found.sketch, Sketch.from_arrays(profile.scores[0], profile.outcomes[0]))
-    assert found.measure(estimator=tc.BinnedECE()).lens == lens.describe(expected)
+    same(counted.sketch, Sketch.from_arrays(profile.scores[0], profile.outcomes[0]))
+    assert counted.measure(estimator=tc.BinnedECE()).lens == lens.describe(expected)
 
 
 @every_engine
@@ -118,10 +118,10 @@ def test_class_wise_in_one_pass(engine, estimator):
     probs, labels = wide()
     source = ENGINES[engine](pa.table({**{f"p_{i}": probs[:, i] for i in range(4)}, "y": labels}))
     lens = tc.ClassWise(weights=(1.0, 2.0, 3.0, 4.0))
-    found = scan(source, label="y", probs="p_*", lens=lens)
-    for k, sketch in enumerate(found.sketches[()]):
+    counted = scan(source, label="y", probs="p_*", lens=lens)
+    for k, sketch in enumerate(counted.sketches[()]):
         same(sketch, Sketch.from_arrays(probs[:, k], labels == k))
-    estimate = found.measure(estimator=estimator)
+    estimate = counted.measure(estimator=estimator)
     exact = tc.measure(tc.Predictions.from_probs(probs, labels), estimator=estimator, lens=lens)
     assert abs(estimate.value - exact.value) <= estimate.sketch_error
     assert estimate.n == exact.n == 2000
@@ -139,9 +139,9 @@ def test_class_wise_bound_of_a_sweep_is_proved():
 def test_list_columns(engine):
     probs, labels = wide()
     source = ENGINES[engine](pa.table({"probs": probs.tolist(), "y": labels}))
-    found = scan(source, label="y", probs="probs")
+    counted = scan(source, label="y", probs="probs")
     profile = tc.TopLabel()(tc.Predictions.from_probs(probs, labels))
-    same(found.sketch, Sketch.from_arrays(profile.scores[0], profile.outcomes[0]))
+    same(counted.sketch, Sketch.from_arrays(profile.scores[0], profile.outcomes[0]))
 
 
 @every_engine
@@ -156,18 +156,18 @@ def test_list_columns(engine):
     ids=str,
 )
 def test_selections_are_pushed_down(engine, selection):
-    held = table()
-    columns = {name: held[name] for name in ("site", "day")}
-    kept = selection(tc.Predictions.from_probs(held["p"], held["y"], columns=columns))
-    found = scan(ENGINES[engine](pa.table(held)), label="y", score="p", select=selection)
-    same(found.sketch, Sketch.from_arrays(kept.probs, kept.labels))
-    assert found.measure(estimator=tc.BinnedECE()).selection == str(selection)
+    rows = table()
+    columns = {name: rows[name] for name in ("site", "day")}
+    covered = selection(tc.Predictions.from_probs(rows["p"], rows["y"], columns=columns))
+    counted = scan(ENGINES[engine](pa.table(rows)), label="y", score="p", select=selection)
+    same(counted.sketch, Sketch.from_arrays(covered.probs, covered.labels))
+    assert counted.measure(estimator=tc.BinnedECE()).selection == str(selection)
 
 
 @every_engine
 def test_nulls_are_counted_and_dropped_only_when_asked(engine):
-    held = table()
-    c, y = held["p"].tolist(), held["y"].tolist()
+    rows = table()
+    c, y = rows["p"].tolist(), rows["y"].tolist()
     for row in (3, 50, 51):
         c[row] = None
     for row in (51, 700):
@@ -175,11 +175,11 @@ def test_nulls_are_counted_and_dropped_only_when_asked(engine):
     source = ENGINES[engine](pa.table({"p": pa.array(c, pa.float64()), "y": pa.array(y, pa.int64())}))
     with pytest.raises(tc.InputError, match="4 rows with missing values in p or y"):
         scan(source, label="y", score="p")
-    found = scan(source, label="y", score="p", drop_null=True)
-    kept = np.delete(np.arange(len(c)), [3, 50, 51, 700])
-    same(found.sketch, Sketch.from_arrays(held["p"][kept], held["y"][kept]))
-    assert found.dropped == 4
-    assert "4 rows with missing values were left out" in found.measure(estimator=tc.BinnedECE()).warnings
+    counted = scan(source, label="y", score="p", drop_null=True)
+    selected = np.delete(np.arange(len(c)), [3, 50, 51, 700])
+    same(counted.sketch, Sketch.from_arrays(rows["p"][selected], rows["y"][selected]))
+    assert counted.dropped == 4
+    assert "4 rows with missing values were left out" in counted.measure(estimator=tc.BinnedECE()).warnings
 
 
 @every_engine
@@ -258,21 +258,21 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
 def test_files_of_every_format(folder, engine, ending):
     need(engine)
-    held = table()
-    found = scan(f"{folder}/*.{ending}", label="y", score="p", by="site", engine=engine)
-    assert found.engine == engine
-    total = sum((parts[0] for parts in found.sketches.values()), Sketch())
-    expected = Sketch.from_arrays(held["p"], held["y"])
+    rows = table()
+    counted = scan(f"{folder}/*.{ending}", label="y", score="p", by="site", engine=engine)
+    assert counted.engine == engine
+    total = sum((parts[0] for parts in counted.sketches.values()), Sketch())
+    expected = Sketch.from_arrays(rows["p"], rows["y"])
     np.testing.assert_array_equal(total.sums["n"].sum(), expected.sums["n"].sum())
     same(total, expected)
 
 
 def test_progress_and_lists_of_files(folder):
-    seen = []
+    results = []
     files = sorted(folder.glob("*.parquet"))
-    found = scan(files, label="y", score="p", progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    same(found.sketch, scan(f"{folder}/*.parquet", label="y", score="p").sketch)
+    counted = scan(files, label="y", score="p", progress=lambda done, total: results.append((done, total)))
+    assert results == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    same(counted.sketch, scan(f"{folder}/*.parquet", label="y", score="p").sketch)
 
 
 def test_files_that_are_not_there_or_not_alike(folder):
@@ -288,13 +288,13 @@ def test_files_that_are_not_there_or_not_alike(folder):
 
 @pytest.mark.parametrize("estimator", [tc.RankSeries(), tc.SweepECE(), tc.BinnedECE(scheme="mass")])
 def test_answer_equals_calibration_error(folder, estimator):
-    held = table()
-    found = scan(f"{folder}/*.parquet", label="y", score="p").measure(estimator=estimator)
-    exact = tc.calibration_error(held["y"], held["p"], estimator=estimator)
-    assert abs(found.value - exact.value) <= found.sketch_error
-    assert found.n == exact.n
-    assert found.lens == exact.lens
-    assert found.p_value == pytest.approx(exact.p_value, abs=0.05)
+    rows = table()
+    counted = scan(f"{folder}/*.parquet", label="y", score="p").measure(estimator=estimator)
+    exact = tc.calibration_error(rows["y"], rows["p"], estimator=estimator)
+    assert abs(counted.value - exact.value) <= counted.sketch_error
+    assert counted.n == exact.n
+    assert counted.lens == exact.lens
+    assert counted.p_value == pytest.approx(exact.p_value, abs=0.05)
 
 
 # ---------------------------------------------------------------------- logits
@@ -314,37 +314,37 @@ def test_logits_become_probabilities_where_the_data_are(engine, lens):
     logits, labels = rng.normal(0, 200, (900, 3)), rng.integers(0, 3, 900)
     logits[:400] = np.round(logits[:400] / 200, 1)  # some of them tie
     source = ENGINES[engine](pa.table({**{f"z_{i}": logits[:, i] for i in range(3)}, "y": labels}))
-    found = scan(source, label="y", logits="z_*", lens=lens)
+    counted = scan(source, label="y", logits="z_*", lens=lens)
     preds = tc.Predictions.from_logits(logits, labels)
     exact = tc.measure(preds, estimator=tc.BinnedECE(), lens=lens)
-    assert found.measure(estimator=tc.BinnedECE()).value == pytest.approx(exact.value, abs=1e-9)
+    assert counted.measure(estimator=tc.BinnedECE()).value == pytest.approx(exact.value, abs=1e-9)
     chosen = by_output(0, low=0.5)
-    kept = tc.measure(chosen(preds), estimator=tc.BinnedECE(), lens=lens)
-    some = scan(source, label="y", logits="z_*", lens=lens, select=chosen)
-    assert some.measure(estimator=tc.BinnedECE()).value == pytest.approx(kept.value, abs=1e-9)
+    estimate = tc.measure(chosen(preds), estimator=tc.BinnedECE(), lens=lens)
+    counted = scan(source, label="y", logits="z_*", lens=lens, select=chosen)
+    assert counted.measure(estimator=tc.BinnedECE()).value == pytest.approx(estimate.value, abs=1e-9)
 
 
 @every_engine
 def test_log_odds(engine):
     z = np.concatenate([np.linspace(-800, 800, 301), np.linspace(-3, 3, 200)])
     y = np.arange(len(z)) % 2
-    found = scan(ENGINES[engine](pa.table({"z": z, "y": y})), label="y", logits="z")
+    counted = scan(ENGINES[engine](pa.table({"z": z, "y": y})), label="y", logits="z")
     exact = tc.measure(tc.Predictions.from_logits(z, y), estimator=tc.BinnedECE())
-    assert found.measure(estimator=tc.BinnedECE()).value == pytest.approx(exact.value, abs=1e-9)
-    assert found.sketch.low[0] == 0
-    assert found.sketch.high[-1] == 1
+    assert counted.measure(estimator=tc.BinnedECE()).value == pytest.approx(exact.value, abs=1e-9)
+    assert counted.sketch.low[0] == 0
+    assert counted.sketch.high[-1] == 1
 
 
 @every_engine
 def test_logits_that_are_missing_or_not_finite(engine):
     z = pa.array([1.0, None, np.inf, 0.5], pa.float64())
-    held = pa.table({"z_0": z, "z_1": pa.array([0.0, 0.0, 0.0, -np.inf]), "y": [0, 1, 1, 0]})
+    data = pa.table({"z_0": z, "z_1": pa.array([0.0, 0.0, 0.0, -np.inf]), "y": [0, 1, 1, 0]})
     with pytest.raises(tc.InputError, match=r"1 row with missing values in z_0 \.\.\. z_1 or y"):
-        scan(ENGINES[engine](held), label="y", logits="z_*")
+        scan(ENGINES[engine](data), label="y", logits="z_*")
     with pytest.raises(
         tc.InputError, match=r"1 row of z_0 \.\.\. z_1 with a number that is not finite"
     ):  # -inf is a logit
-        scan(ENGINES[engine](held), label="y", logits="z_*", drop_null=True)
+        scan(ENGINES[engine](data), label="y", logits="z_*", drop_null=True)
 
 
 # ---------------------------------------------------------------------- files that are not alike
@@ -354,7 +354,7 @@ def test_logits_that_are_missing_or_not_finite(engine):
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_names_of_folders_are_columns_to_group_by(engine, ending, tmp_path):
     need(engine)
-    held = {name: np.asarray(column) for name, column in table(n=900).items()}
+    values = {name: np.asarray(column) for name, column in table(n=900).items()}
     groups = {}
     for day, site in (
         ("2026-05-01", "north%20pole"),
@@ -363,54 +363,54 @@ def test_names_of_folders_are_columns_to_group_by(engine, ending, tmp_path):
     ):
         where = tmp_path / f"day={day}" / f"site={site}"
         where.mkdir(parents=True)
-        rows = np.random.default_rng(len(groups)).permutation(len(held["p"]))[:200]
-        part = pa.table({name: held[name][rows] for name in ("p", "y")})
+        rows = np.random.default_rng(len(groups)).permutation(len(values["p"]))[:200]
+        part = pa.table({name: values[name][rows] for name in ("p", "y")})
         for i, half in enumerate((part[:90], part[90:])):
             if ending == "csv":
                 pacsv.write_csv(half, where / f"part-{i}.csv")
             else:
                 pq.write_table(half, where / f"part-{i}.parquet")
         name = {"north%20pole": "north pole", "south": "south"}.get(site)
-        groups[(day, name)] = Sketch.from_arrays(held["p"][rows], held["y"][rows])
-    asked = {"label": "y", "score": "p", "engine": engine}
-    found = scan(tmp_path, by=("day", "site"), **asked)
-    assert set(found.sketches) == set(groups)
-    for group, (sketch,) in found.sketches.items():
+        groups[(day, name)] = Sketch.from_arrays(values["p"][rows], values["y"][rows])
+    request = {"label": "y", "score": "p", "engine": engine}
+    counted = scan(tmp_path, by=("day", "site"), **request)
+    assert set(counted.sketches) == set(groups)
+    for group, (sketch,) in counted.sketches.items():
         same(sketch, groups[group])
-    same(scan(tmp_path, **asked).sketch, sum(list(groups.values())[1:], groups["2026-05-01", "north pole"]))
-    (alone,) = scan(tmp_path / "day=2026-05-01", by="day", **asked).sketches
+    same(scan(tmp_path, **request).sketch, sum(list(groups.values())[1:], groups["2026-05-01", "north pole"]))
+    (alone,) = scan(tmp_path / "day=2026-05-01", by="day", **request).sketches
     assert alone == ("2026-05-01",)
 
 
 @every_engine
 def test_rows_without_a_group_are_a_group_of_their_own(engine):
-    held = table(n=300)
+    rows = table(n=300)
     for missing in (
-        pa.array([None if day == 1 else float(day) for day in held["day"]]),
-        pa.array(held["site"], mask=held["day"] == 1),
+        pa.array([None if day == 1 else float(day) for day in rows["day"]]),
+        pa.array(rows["site"], mask=rows["day"] == 1),
     ):
-        found = scan(ENGINES[engine](pa.table({**held, "group": missing})), label="y", score="p", by="group")
-        (sketch,) = found.sketches[(None,)]
-        same(sketch, Sketch.from_arrays(held["p"][held["day"] == 1], held["y"][held["day"] == 1]))
-        assert len(found.sketches) == 3
+        counted = scan(ENGINES[engine](pa.table({**rows, "group": missing})), label="y", score="p", by="group")
+        (sketch,) = counted.sketches[(None,)]
+        same(sketch, Sketch.from_arrays(rows["p"][rows["day"] == 1], rows["y"][rows["day"] == 1]))
+        assert len(counted.sketches) == 3
 
 
 def test_a_column_of_the_file_goes_before_the_name_of_a_folder(tmp_path):
-    held = table(n=300)
+    rows = table(n=300)
     (tmp_path / "day=never").mkdir()
-    pq.write_table(pa.table(held), tmp_path / "day=never" / "part.parquet")
+    pq.write_table(pa.table(rows), tmp_path / "day=never" / "part.parquet")
     assert set(scan(tmp_path, label="y", score="p", by="day").sketches) == {(0,), (1,), (2,)}
     with pytest.raises(tc.errors.FileError, match=r"part\.parquet: there is no column 'hour'"):
         scan(tmp_path, label="y", score="p", by="hour")
 
 
 def test_a_folder_is_all_files_in_it_that_hold_rows(folder, tmp_path):
-    held = table()
+    rows = table()
     (tmp_path / "day=1").mkdir()
-    pq.write_table(pa.table(held), tmp_path / "day=1" / "part-0.parquet")
+    pq.write_table(pa.table(rows), tmp_path / "day=1" / "part-0.parquet")
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / "README.txt").write_text("not data")
-    same(scan(tmp_path, label="y", score="p").sketch, Sketch.from_arrays(held["p"], held["y"]))
+    same(scan(tmp_path, label="y", score="p").sketch, Sketch.from_arrays(rows["p"], rows["y"]))
     (tmp_path / "empty").mkdir()
     with pytest.raises(tc.errors.FileError, match=r"empty holds no \.csv, \.jsonl or \.parquet file"):
         scan(tmp_path / "empty", label="y", score="p")
@@ -429,8 +429,8 @@ def test_files_may_differ_in_types_and_in_columns_that_are_not_asked_for(tmp_pat
             "y": y[rows].astype(np.int8 if i == 2 else np.int64),
         }
         pq.write_table(pa.table({**({"extra": y[rows]} if i == 1 else {}), **columns}), tmp_path / f"{i}.parquet")
-    found = scan(f"{tmp_path}/*.parquet", label="y", score="p", engine=engine)
-    same(found.sketch, Sketch.from_arrays(c, y))
+    counted = scan(f"{tmp_path}/*.parquet", label="y", score="p", engine=engine)
+    same(counted.sketch, Sketch.from_arrays(c, y))
 
 
 def test_files_with_other_columns_are_refused_before_any_row_is_read(tmp_path):
@@ -481,5 +481,5 @@ def test_a_text_column_is_a_number_however_late_its_first_fraction(tmp_path):
     scores = ["1"] * 500 + ["0.25"] * 500
     (tmp_path / "late.csv").write_text("\n".join(["y,p", *(f"{i % 2},{p}" for i, p in enumerate(scores))]))
     for engine in ("polars", "duckdb"):
-        found = scan(tmp_path / "late.csv", label="y", score="p", engine=engine)
-        assert (found.rows, found.sketch.cells) == (1000, 2)
+        counted = scan(tmp_path / "late.csv", label="y", score="p", engine=engine)
+        assert (counted.rows, counted.sketch.cells) == (1000, 2)

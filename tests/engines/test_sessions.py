@@ -55,10 +55,10 @@ def test_text_at_an_address_is_refused_with_the_remedy(address):
 
 def test_storage_options_are_handed_on(tmp_path, monkeypatch):
     FRAME.write_parquet(tmp_path / "a.parquet")
-    taken, read = [], pl.scan_parquet
-    monkeypatch.setattr(pl, "scan_parquet", lambda *a, **k: taken.append(k.pop("storage_options")) or read(*a, **k))
+    results, read = [], pl.scan_parquet
+    monkeypatch.setattr(pl, "scan_parquet", lambda *a, **k: results.append(k.pop("storage_options")) or read(*a, **k))
     scan(tmp_path / "a.parquet", label="y", score="p", storage_options={"key": "k"})
-    assert taken == [{"key": "k"}]
+    assert results == [{"key": "k"}]
     with pytest.raises(tc.InputError, match="duckdb takes credentials from its session"):
         scan(tmp_path / "a.parquet", label="y", score="p", engine="duckdb", storage_options={"key": "k"})
 
@@ -233,8 +233,8 @@ def test_a_spark_master_that_does_not_answer_is_named_in_one_line(tmp_path):
     FRAME.write_parquet(tmp_path / "a.parquet")
     measure = ["-m", "truecal.cli.main", "measure", tmp_path / "a.parquet", "--engine", "spark"]
     ran, seconds = run_python(measure, PYSPARK_SUBMIT_ARGS="--master spark://127.0.0.1:1 pyspark-shell")
-    own = [line for line in ran.stderr.splitlines() if line.startswith("truecal: ")]
-    assert own == ["truecal: no Spark session could be started: is Java installed, and its master reachable?"]
+    own_values = [line for line in ran.stderr.splitlines() if line.startswith("truecal: ")]
+    assert own_values == ["truecal: no Spark session could be started: is Java installed, and its master reachable?"]
     assert "\tat " not in ran.stderr  # no stack of the Java machine
     assert ran.returncode == 2
     assert seconds < 180  # three attempts of Spark, 20 s each, and its start

@@ -66,21 +66,21 @@ def folder(tmp_path_factory):
 
 
 def check_cells_of_numpy_polars_and_duckdb(spark, folder):
-    held = table()
-    found = scan(f"{folder}/part-*.parquet", label="y", score="p", engine="spark")
-    same(found.sketch, Sketch.from_arrays(held["p"], held["y"]))
+    rows = table()
+    counted = scan(f"{folder}/part-*.parquet", label="y", score="p", engine="spark")
+    same(counted.sketch, Sketch.from_arrays(rows["p"], rows["y"]))
     for engine in ("polars", "duckdb"):
-        same(found.sketch, scan(f"{folder}/part-*.parquet", label="y", score="p", engine=engine).sketch)
+        same(counted.sketch, scan(f"{folder}/part-*.parquet", label="y", score="p", engine=engine).sketch)
 
 
 def check_float32_weights_and_groups(spark, folder):
     held = table()
     frame = spark.read.parquet(f"{folder}/part-0.parquet", f"{folder}/part-1.parquet")
-    found = scan(frame, label="y", score="p32", weights="k", by="site", select=by_column("day", 0, 1))
-    for (site,), (sketch,) in found.sketches.items():
+    counted = scan(frame, label="y", score="p32", weights="k", by="site", select=by_column("day", 0, 1))
+    for (site,), (sketch,) in counted.sketches.items():
         rows = (held["site"] == site) & (held["day"] <= 1)
         same(sketch, Sketch.from_arrays(held["p"][rows].astype(np.float32), held["y"][rows], held["k"][rows]))
-    assert len(found.sketches) == 2
+    assert len(counted.sketches) == 2
 
 
 def check_lenses(spark, folder):
@@ -88,8 +88,8 @@ def check_lenses(spark, folder):
     probs, labels = wide(n=frame.count())
     preds = tc.Predictions.from_probs(probs, labels)
     profile = tc.TopLabel()(by_output(low=0.4)(preds))
-    found = scan(frame, label="label", probs="q_*", select=by_output(low=0.4))
-    same(found.sketch, Sketch.from_arrays(profile.scores[0], profile.outcomes[0]))
+    counted = scan(frame, label="label", probs="q_*", select=by_output(low=0.4))
+    same(counted.sketch, Sketch.from_arrays(profile.scores[0], profile.outcomes[0]))
     classes = scan(frame, label="label", probs="q_*", lens=tc.ClassWise()).sketches[()]
     for k, sketch in enumerate(classes):
         same(sketch, Sketch.from_arrays(probs[:, k], labels == k))
@@ -99,9 +99,9 @@ def check_nulls(spark, folder):
     frame = spark.read.parquet(f"{folder}/broken.parquet")
     with pytest.raises(tc.InputError, match="2 rows with missing values in p or y"):
         scan(frame, label="y", score="p")
-    found = scan(frame, label="y", score="p", drop_null=True)
-    assert found.dropped == 2
-    same(found.sketch, Sketch.from_arrays([0.5, 0.25], [1, 0]))
+    counted = scan(frame, label="y", score="p", drop_null=True)
+    assert counted.dropped == 2
+    same(counted.sketch, Sketch.from_arrays([0.5, 0.25], [1, 0]))
 
 
 def check_logits_and_lists(spark, folder):
@@ -115,15 +115,15 @@ def check_logits_and_lists(spark, folder):
     pq.write_table(rows, folder / "logits.parquet")
     frame = spark.read.parquet(f"{folder}/logits.parquet")
     for where in ({"logits": "z_*"}, {"logits": "z"}, {"probs": "p"}):
-        found = scan(frame, label="label", **where).measure(estimator=tc.BinnedECE())
-        assert found.value == pytest.approx(exact, abs=1e-9)
+        counted = scan(frame, label="label", **where).measure(estimator=tc.BinnedECE())
+        assert counted.value == pytest.approx(exact, abs=1e-9)
 
 
 def check_command_line(spark, folder, capsys):
-    asked = ["measure", f"{folder}/part-*.parquet", "--label", "y", "--score", "p", "--by", "site", "--json"]
+    request = ["measure", f"{folder}/part-*.parquet", "--label", "y", "--score", "p", "--by", "site", "--json"]
     answers = []
     for engine in ("spark", "duckdb"):
-        assert main([*asked, "--engine", engine]) == 0
+        assert main([*request, "--engine", engine]) == 0
         answers.append(json.loads(capsys.readouterr().out))
     assert answers[0]["scan"]["engine"] == "spark"
     for one, other in zip(*(answer["results"] for answer in answers), strict=True):

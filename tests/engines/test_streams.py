@@ -39,10 +39,10 @@ def test_compute_equals_calibration_error_and_more_batches_may_follow():
         if end == 6000:
             acc.update(y[2000:4000], c[2000:4000])
         rows = np.r_[0:end]
-        found, exact = acc.compute(), tc.calibration_error(y[rows], c[rows])
-        assert abs(found.value - exact.value) <= found.sketch_error
-        assert (found.n, found.lens) == (exact.n, exact.lens)
-        assert found.interval.high == pytest.approx(exact.interval.high, abs=1e-4)
+        result, exact = acc.compute(), tc.calibration_error(y[rows], c[rows])
+        assert abs(result.value - exact.value) <= result.sketch_error
+        assert (result.n, result.lens) == (exact.n, exact.lens)
+        assert result.interval.high == pytest.approx(exact.interval.high, abs=1e-4)
     assert repr(acc) == "Accumulator(6000 rows, positive class)"
 
 

@@ -105,8 +105,8 @@ def logistic(intercept, slope):
 
 
 def _kink(r, q):
-    at, slope, right = q(r.uniform(0.2, 0.8)), r.uniform(0.3, 0.9), r.random() < 0.5
-    return lambda c: np.where((c >= at) == right, at + slope * (c - at), c)
+    mask, slope, right = q(r.uniform(0.2, 0.8)), r.uniform(0.3, 0.9), r.random() < 0.5
+    return lambda c: np.where((c >= mask) == right, mask + slope * (c - mask), c)
 
 
 def _off(c, by):
@@ -115,8 +115,8 @@ def _off(c, by):
 
 
 def _step(r, q):
-    at, below, above = q(r.uniform(0.1, 0.9)), *r.uniform(-0.2, 0.2, 2)
-    return lambda c: _off(c, np.where(c < at, below, above))
+    points, below, above = q(r.uniform(0.1, 0.9)), *r.uniform(-0.2, 0.2, 2)
+    return lambda c: _off(c, np.where(c < points, below, above))
 
 
 def _stairs(r, q):
@@ -191,24 +191,24 @@ def main() -> None:
     parser.add_argument("--written", action="store_true", help="the worlds of written_worlds.py instead")
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 300, 1000, 5000])
     parser.add_argument("--datasets", type=int, default=200)
-    said = parser.parse_args()
-    if said.written:
+    options = parser.parse_args()
+    if options.written:
         from tests.estimators.written_worlds import written_worlds
 
         worlds = written_worlds()
     else:
-        worlds = random_worlds(said.seed, said.worlds)
+        worlds = random_worlds(options.seed, options.worlds)
     print("| n | norm | mean | worst worlds | mean length |")
     print("|---|---|---|---|---|")
-    for n in said.rows:
+    for n in options.rows:
         for norm in (2, 1):
             rates, lengths = {}, []
             for i, world in enumerate(worlds):
-                rng = np.random.default_rng([said.seed, n, i, zlib.crc32(world.name.encode())])
+                rng = np.random.default_rng([options.seed, n, i, zlib.crc32(world.name.encode())])
                 truth, ends = world.true_error(norm), []
-                for profile in world.profiles(n, said.datasets, rng):
-                    found = tc.RankSeries(norm=norm, level=LEVEL)(profile).interval
-                    ends.append(np.stack([np.atleast_1d(found.low), np.atleast_1d(found.high)]))
+                for profile in world.profiles(n, options.datasets, rng):
+                    result = tc.RankSeries(norm=norm, level=LEVEL)(profile).interval
+                    ends.append(np.stack([np.atleast_1d(result.low), np.atleast_1d(result.high)]))
                 low, high = np.concatenate(ends, axis=1)
                 rates[f"{i} {world.name}"] = float(np.mean((low <= truth + 1e-9) & (truth - 1e-9 <= high)))
                 lengths.append(np.mean(high - low))

@@ -36,11 +36,15 @@ def adaptive(c, y, bins, threshold, norm):
         return 0.0
     cuts = []
     for k in range(bins + 1):
-        at = math.ceil(k * len(c) / bins)
-        low, high = (np.searchsorted(c, c[at], "left"), np.searchsorted(c, c[at], "right")) if at < len(c) else (at, at)
-        if at > low:
-            at = high if 2 * (at - low) >= high - low else low
-        cuts.append(at)
+        points = math.ceil(k * len(c) / bins)
+        low, high = (
+            (np.searchsorted(c, c[points], "left"), np.searchsorted(c, c[points], "right"))
+            if points < len(c)
+            else (points, points)
+        )
+        if points > low:
+            points = high if 2 * (points - low) >= high - low else low
+        cuts.append(points)
     gaps = [abs(c[a:b].mean() - y[a:b].mean()) ** norm for a, b in itertools.pairwise(cuts) if b > a]
     return float(np.mean(gaps)) ** (1 / norm)
 

@@ -94,9 +94,9 @@ def test_how_biased_takes_a_function(data):
 def test_a_study_imports_a_function_by_name(data):
     y, p = data
     metric = parse_metric(f"{__name__}:ten_bins")
-    (found,) = measure_lens(tc.Predictions.from_probs(p, y), tc.OneClass(), [metric], intervals="bootstrap")
-    assert found.value == pytest.approx(float(tc.calibration_error(y, p, estimator=tc.BinnedECE(bins=10))), abs=1e-12)
-    assert found.low <= found.value <= found.high
+    (preds,) = measure_lens(tc.Predictions.from_probs(p, y), tc.OneClass(), [metric], intervals="bootstrap")
+    assert preds.value == pytest.approx(float(tc.calibration_error(y, p, estimator=tc.BinnedECE(bins=10))), abs=1e-12)
+    assert preds.low <= preds.value <= preds.high
     with pytest.raises(InputError, match="cannot load"):
         parse_metric("no_such_module:error")
 

@@ -13,11 +13,11 @@ def test_the_limit_is_the_exact_one_wherever_it_is_larger(level):
     rng = np.random.default_rng(3)
     for _ in range(60):
         rows = int(rng.integers(1, 400))
-        seen, expected = int(rng.integers(0, rows + 1)), rng.uniform(0, min(5, 0.1 * rows))
+        observed, expected = int(rng.integers(0, rows + 1)), rng.uniform(0, min(5, 0.1 * rows))
         high = np.array([rng.uniform(0, 0.3) ** 2])
-        exact = binomtest(seen, rows).proportion_ci(level, method="exact").high - expected / rows
-        found = UnexpectedOutcomes(*np.array([[seen], [expected], [rows]], float)).raise_limit(high, level)
-        np.testing.assert_allclose(found, np.maximum(high, exact), atol=1e-12)
+        exact = binomtest(observed, rows).proportion_ci(level, method="exact").high - expected / rows
+        result = UnexpectedOutcomes(*np.array([[observed], [expected], [rows]], float)).raise_limit(high, level)
+        np.testing.assert_allclose(result, np.maximum(high, exact), atol=1e-12)
 
 
 def test_a_score_of_a_half_is_one_whatever_the_rounding_of_its_cell():

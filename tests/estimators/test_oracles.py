@@ -167,9 +167,9 @@ def test_debiased_by_distinct_output():
                 expected = float(np.trapezoid(density * np.abs(gap + noise * x) ** norm, x))
                 term = 2 * abs(gap) ** norm - expected
             total += n / 400 * term
-        found = tc.DebiasedECE(bins=None, norm=norm)(tc.profile.Profile.from_arrays(c, y))
-        assert found.power == pytest.approx(total, abs=1e-10)
-        assert found.bins.filled == 4
+        result = tc.DebiasedECE(bins=None, norm=norm)(tc.profile.Profile.from_arrays(c, y))
+        assert result.power == pytest.approx(total, abs=1e-10)
+        assert result.bins.filled == 4
 
 
 def test_the_debiased_cube_has_less_bias_than_the_plug_in():

@@ -25,7 +25,7 @@ def side(centre, own, *, floor=4e-7, noise=8e-4, spread=1e-4, most=None, cluster
 
 
 def both_sides(first, second, shared=0.8, seed=1, **options):
-    return [side(x, own, **options) for x, own in zip((first, second), noises(seed, shared), strict=True)]
+    return [side(x, own_values, **options) for x, own_values in zip((first, second), noises(seed, shared), strict=True)]
 
 
 def apart(x, y):
@@ -36,8 +36,8 @@ def apart(x, y):
         return x.sums @ (mean + half).T - y.sums @ (mean - half).T
 
     noise = added(x.sums, y.sums)
-    found = np.sum(added(x.coefficients, y.coefficients) ** 2) - np.sum(noise**2)
-    return 4 * max(found - 2 * np.sum((noise.T @ noise) ** 2) / found, 0.0) if found > 0 else 0.0
+    result = np.sum(added(x.coefficients, y.coefficients) ** 2) - np.sum(noise**2)
+    return 4 * max(result - 2 * np.sum((noise.T @ noise) ** 2) / result, 0.0) if result > 0 else 0.0
 
 
 def triangle(one, other, errors, *, paired):
@@ -47,17 +47,17 @@ def triangle(one, other, errors, *, paired):
         return lengths, 0.0
     x, y = one.noise, other.noise
     v11, v22, v12 = x.sums.T @ x.sums, y.sums.T @ y.sums, x.sums.T @ y.sums
-    known = np.sqrt(apart(x, y))
+    reference = np.sqrt(apart(x, y))
     short = int(lengths[0] > lengths[1])
-    if lengths[1 - short] - lengths[short] > known:
+    if lengths[1 - short] - lengths[short] > reference:
         as_noisy = errors[short] * np.sqrt(float((one, other)[1 - short].pivot.slope[0]))
-        lengths[short] = max(lengths[short], min(lengths[1 - short] - known, as_noisy))
-    if 0 < sum(lengths) < known:
-        lengths = [length * known / sum(lengths) for length in lengths]
+        lengths[short] = max(lengths[short], min(lengths[1 - short] - reference, as_noisy))
+    if 0 < sum(lengths) < reference:
+        lengths = [length * reference / sum(lengths) for length in lengths]
     if min(lengths) == 0:  # squares of L are correlated as squares of all coefficients are
         return lengths, float(np.sqrt(np.sum(v12**2) / np.sqrt(np.sum(v11**2) * np.sum(v22**2))))
     return lengths, float(
-        np.clip((lengths[0] ** 2 + lengths[1] ** 2 - known**2) / (2 * lengths[0] * lengths[1]), -1, 1)
+        np.clip((lengths[0] ** 2 + lengths[1] ** 2 - reference**2) / (2 * lengths[0] * lengths[1]), -1, 1)
     )
 
 
@@ -67,10 +67,10 @@ def naive_draws(one, other, errors, count, *, paired, rng):
     x, y = one.noise, other.noise
     first, second = rng.normal(size=(2, count))
     along = first, rho * first + np.sqrt(1 - rho**2) * second
-    alike = np.dot(x.squares, y.squares) / np.sqrt(np.dot(x.squares, x.squares) * np.dot(y.squares, y.squares))
-    alike = alike if paired else 0.0
+    similarity = np.dot(x.squares, y.squares) / np.sqrt(np.dot(x.squares, x.squares) * np.dot(y.squares, y.squares))
+    similarity = similarity if paired else 0.0
     first, second = rng.normal(size=(2, count))
-    height = first, alike * first + np.sqrt(1 - alike**2) * second
+    height = first, similarity * first + np.sqrt(1 - similarity**2) * second
     weights = [rng.normal(size=(count, len(x.sums))) for _ in range(2)]
     sums = weights[0] @ x.sums, weights[0 if paired else 1] @ y.sums
     scale = 1.0 if one.clusters is None else np.sqrt((one.clusters - 1) / rng.chisquare(one.clusters - 1, count))
@@ -80,10 +80,10 @@ def naive_draws(one, other, errors, count, *, paired, rng):
         rest = ((g**2).sum(axis=1) - np.trace(v)) / np.sqrt(2 * np.sum(v**2))
         deviation = length / (2 * e) if e > 0 else np.sqrt(float(s.pivot.slope[0])) / 2
         floor, spread = float(s.pivot.null_variance[0]), float(s.pivot.curvature[0])
-        own = min(1, np.sqrt(floor / (2 * deviation**4))) * deviation**2 * (line**2 - 1)
+        own_values = min(1, np.sqrt(floor / (2 * deviation**4))) * deviation**2 * (line**2 - 1)
         rest = rest * np.sqrt(max(floor - 2 * deviation**4, 0.0))
         linear = 2 * e * deviation * line + np.sqrt(spread) * e**2 * h
-        drawn.append(e**2 + linear * scale + (own + rest) * scale**2)
+        drawn.append(e**2 + linear * scale + (own_values + rest) * scale**2)
     return drawn
 
 
@@ -103,8 +103,8 @@ def test_tails_are_those_of_draws_written_out(first, second, shared, paired, clu
     for d in (-0.01, 0.0, 0.015, 0.03):
         errors = tuple(float(e[0]) for e in pair.nearest_errors(np.array([d]), (first, second)))
         drawn = statistic(d, *naive_draws(one, other, errors, 6000, paired=paired, rng=rng))
-        seen = statistic(d, first, second)
-        expected = min(np.mean(drawn <= seen), np.mean(drawn >= seen))
+        observed = statistic(d, first, second)
+        expected = min(np.mean(drawn <= observed), np.mean(drawn >= observed))
         assert pair.tail(np.array([d]))[0] == pytest.approx(expected, abs=0.05)  # of 1000 draws and their mirror images
 
 
@@ -121,8 +121,8 @@ def test_errors_are_those_nearest_to_what_is_seen(d):
         off = np.array([0.004 - ((total + d) / 2) ** 2, 0.002 - ((total - d) / 2) ** 2])
         return off @ inverse @ off
 
-    least = min(distance(total) for total in np.linspace(abs(d), 0.4, 4001))
-    assert distance(first + second) == pytest.approx(least, abs=0.02)
+    lowest = min(distance(total) for total in np.linspace(abs(d), 0.4, 4001))
+    assert distance(first + second) == pytest.approx(lowest, abs=0.02)
 
 
 @pytest.mark.parametrize("errors", [(0.0, 0.05), (0.003, 0.004), (0.05, 0.03)])
@@ -130,10 +130,10 @@ def test_errors_are_those_nearest_to_what_is_seen(d):
 def test_noise_along_both_curves_is_a_triangle_with_what_is_known_of_the_difference(errors, noise):
     one, other = both_sides(0.001, 0.002, 0.4, noise=noise)
     lengths, rho = triangle(one, other, errors, paired=True)
-    found, correlation = JointDistribution(one, other, paired=True).linear_deviations(
+    result, correlation = JointDistribution(one, other, paired=True).linear_deviations(
         tuple(np.array([e]) for e in errors)
     )
-    np.testing.assert_allclose([float(x[0]) for x in found], lengths, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose([float(x[0]) for x in result], lengths, rtol=1e-9, atol=1e-15)
     assert float(correlation[0]) == pytest.approx(rho, abs=1e-9)
 
 
@@ -228,13 +228,13 @@ def test_clusters_are_compared_by_longer_series_than_they_are_measured_by():
     models = [tc.Predictions.from_probs(1 / (1 + np.exp(-t * odds)), y, clusters=clusters) for t in (2.0, 2.3)]
     samples = [tc.OneClass().sample(model) for model in models]
     sides = [comparison_side(sample, Units.of(sample, rng)) for sample in samples]
-    found = [ClusteredSeries.of(sample.profile).lower_risk for sample in samples]
-    assert [side.value for side in sides] == pytest.approx([series.value for series in found], abs=1e-12)
+    values = [ClusteredSeries.of(sample.profile).lower_risk for sample in samples]
+    assert [side.value for side in sides] == pytest.approx([series.value for series in values], abs=1e-12)
     assert [side.noise.coefficients.size for side in sides] == [6, 6]
     true = 0.1098 - 0.1294  # of a million rows
     low, high, _ = sides[0].limits(sides[1], 0.9, paired=True)
     assert low < true < high < -0.01
-    short = np.sqrt(found[0].theta[-1]) - np.sqrt(found[1].theta[-1])
+    short = np.sqrt(values[0].theta[-1]) - np.sqrt(values[1].theta[-1])
     assert short - true > 0.001  # the bias of three terms
 
 

@@ -53,10 +53,10 @@ def test_no_estimator_is_missing_from_the_table():
 
 def numbers(estimate):
     """Everything about an estimate that a property constrains."""
-    found = [estimate.value, estimate.power, estimate.direction]
+    values = [estimate.value, estimate.power, estimate.direction]
     if estimate.interval is not None:
-        found += [estimate.interval.low, estimate.interval.high]
-    return np.array(found, float)
+        values += [estimate.interval.low, estimate.interval.high]
+    return np.array(values, float)
 
 
 def assert_same(estimator, one, other, tolerance=1e-7):
@@ -88,9 +88,9 @@ def test_a_row_of_weight_zero_is_absent(estimator, data, seed, whole):
     rng = np.random.default_rng(seed)
     w = rng.integers(0, 3, len(c)) * (1.0 if whole else 0.37)
     w[0] = 1.0 if whole else 0.37
-    kept = w > 0
+    mask = w > 0
     assert_same(
-        estimator, tc.profile.Profile.from_arrays(c, y, w), tc.profile.Profile.from_arrays(c[kept], y[kept], w[kept])
+        estimator, tc.profile.Profile.from_arrays(c, y, w), tc.profile.Profile.from_arrays(c[mask], y[mask], w[mask])
     )
 
 
@@ -164,8 +164,8 @@ def test_class_names_do_not_matter(estimator):
     p = rng.dirichlet(np.full(5, 0.4), 200)
     y = np.array([rng.choice(5, p=row) for row in p])
     order = rng.permutation(5)
-    moved = np.argsort(order)[y]
-    one, other = tc.Predictions.from_probs(p, y), tc.Predictions.from_probs(p[:, order], moved)
+    shifted = np.argsort(order)[y]
+    one, other = tc.Predictions.from_probs(p, y), tc.Predictions.from_probs(p[:, order], shifted)
     for lens in (tc.TopLabel(), tc.ClassWise()):
         ours, theirs = (np.sort(estimator.values(lens(preds))) for preds in (one, other))
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
@@ -176,8 +176,8 @@ def test_the_table_can_fail():
 
     class Careless(tc.BinnedECE):
         def estimate(self, profile):
-            found = super().estimate(profile)
-            return type(found)(found.power + 1e-3 / profile.rows, found.bins)
+            result = super().estimate(profile)
+            return type(result)(result.power + 1e-3 / profile.rows, result.bins)
 
     careless = Careless()
     c, y = np.array([0.1, 0.4, 0.8]), np.array([0, 1, 1])

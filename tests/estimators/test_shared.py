@@ -42,10 +42,10 @@ def _two_sides(seed: int) -> tc.profile.Profile:
 
 
 def test_datasets_of_as_many_rows_on_each_side_share_their_basis(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, functions = [], basis._two_sided_functions
-    monkeypatch.setattr(basis, "_two_sided_functions", lambda *given: made.append(1) or functions(*given))
+    results, functions = [], basis._two_sided_functions
+    monkeypatch.setattr(basis, "_two_sided_functions", lambda *given: results.append(1) or functions(*given))
     basis._cached_basis.cache_clear()
     values = [tc.RankSeries()(_two_sides(seed)).value for seed in (2, 3)]
-    assert len(made) == 2  # in the rank of all rows, and by side
+    assert len(results) == 2  # in the rank of all rows, and by side
     basis._cached_basis.cache_clear()
     assert values[1] == tc.RankSeries()(_two_sides(3)).value

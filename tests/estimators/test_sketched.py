@@ -37,16 +37,16 @@ PROBED = (tc.RankSeries(), tc.RankSeries(norm=1))
 
 
 def both(estimator, c, y, w=None):
-    exact, found = estimator(tc.profile.Profile.from_arrays(c, y, w)), estimator(Sketch.from_arrays(c, y, w))
-    return exact, found, abs(float(exact) - float(found))
+    exact, result = estimator(tc.profile.Profile.from_arrays(c, y, w)), estimator(Sketch.from_arrays(c, y, w))
+    return exact, result, abs(float(exact) - float(result))
 
 
 @given(score_lists(), st.integers(0, 2**32), st.sampled_from(PROVED))
 def test_never_further_than_stated(scores, seed, estimator):
     rng = np.random.default_rng(seed)
     c = np.array(scores)
-    _, found, away = both(estimator, c, rng.integers(0, 2, len(c)))
-    assert away <= found.sketch_error
+    _, result, away = both(estimator, c, rng.integers(0, 2, len(c)))
+    assert away <= result.sketch_error
 
 
 @given(st.integers(2, 400), st.integers(0, 2**32), st.sampled_from(PROVED), st.sampled_from(["up", "down", "any"]))
@@ -56,8 +56,8 @@ def test_never_further_than_stated_when_rows_conspire(n, seed, estimator, order)
     c = np.sort(0.3 + rng.integers(1, 6) * 2.0**-13 * rng.random(n))
     y = rng.integers(0, 2, n)
     y = {"up": np.sort(y), "down": np.sort(y)[::-1], "any": y}[order]
-    _, found, away = both(estimator, c, y)
-    assert away <= found.sketch_error
+    _, result, away = both(estimator, c, y)
+    assert away <= result.sketch_error
 
 
 def nasty(kind, n, rng):
@@ -93,8 +93,8 @@ ORDERS = st.sampled_from(["calibrated", "up", "down", "runs"])
 def test_never_further_than_stated_on_nasty_data(kind, order, digits, seed, estimator):
     rng = np.random.default_rng(seed)
     c = nasty(kind, int(10**digits), rng)
-    _, found, away = both(estimator, c, conspiring(order, c, rng))
-    assert away <= found.sketch_error
+    _, result, away = both(estimator, c, conspiring(order, c, rng))
+    assert away <= result.sketch_error
 
 
 @settings(max_examples=40)
@@ -102,25 +102,25 @@ def test_never_further_than_stated_on_nasty_data(kind, order, digits, seed, esti
 def test_the_probed_bound_holds_on_nasty_data(kind, order, digits, seed, estimator):
     rng = np.random.default_rng(seed)
     c = nasty(kind, int(10**digits), rng)
-    _, found, away = both(estimator, c, conspiring(order, c, rng))
-    assert away <= found.sketch_error
+    _, result, away = both(estimator, c, conspiring(order, c, rng))
+    assert away <= result.sketch_error
 
 
 @given(score_lists(), st.integers(0, 2**32), st.sampled_from(PROBED))
 def test_the_probed_bound_holds_on_any_scores(scores, seed, estimator):
     rng = np.random.default_rng(seed)
     c = np.array(scores)
-    _, found, away = both(estimator, c, rng.integers(0, 2, len(c)))
-    assert away <= found.sketch_error
+    _, result, away = both(estimator, c, rng.integers(0, 2, len(c)))
+    assert away <= result.sketch_error
 
 
 @given(st.integers(20, 400), st.integers(0, 2**32), st.sampled_from(PROVED[:13]))
 def test_never_further_than_stated_with_importance_weights(n, seed, estimator):
     rng = np.random.default_rng(seed)
     c = 0.3 + 2.0**-11 * rng.random(n)
-    _, found, away = both(estimator, c, rng.integers(0, 2, n), rng.random(n) + 0.1)
-    assert away <= found.sketch_error
-    assert found.n == n
+    _, result, away = both(estimator, c, rng.integers(0, 2, n), rng.random(n) + 0.1)
+    assert away <= result.sketch_error
+    assert result.n == n
 
 
 @pytest.mark.parametrize("n", [300, 20_000])
@@ -129,19 +129,19 @@ def test_stated_bounds_hold_on_every_kind_of_scores(kind, n):
     c, y = draw(kind, n, 3)
     cells = Sketch.from_arrays(c, y).to_profile()
     for estimator in (*PROVED, *PROBED):
-        exact, found, away = both(estimator, c, y)
-        assert away <= found.sketch_error, estimator
-        assert found.n == exact.n
-        probed = found.sketch_bound == "probed"
+        exact, result, away = both(estimator, c, y)
+        assert away <= result.sketch_error, estimator
+        assert result.n == exact.n
+        probed = result.sketch_bound == "probed"
         assert probed == (estimator in PROBED and bool((cells.low < cells.high).any()))
 
 
 def test_the_bound_can_be_met():
     """Four rows in one cell on either side of an edge: the sketch cannot know, the bound says so, and the value does move."""
     c = 1 / 3 + np.array([-2e-6, -1e-6, 1e-6, 2e-6])
-    exact, found, away = both(tc.BinnedECE(bins=3), c, np.array([0, 0, 1, 1]))
+    exact, result, away = both(tc.BinnedECE(bins=3), c, np.array([0, 0, 1, 1]))
     assert away > 0.1
-    assert away <= found.sketch_error
+    assert away <= result.sketch_error
     assert exact.sketch_error is None
 
 
@@ -150,9 +150,9 @@ def test_the_bound_can_be_met():
 def test_equal_width_is_exact_when_edges_fall_on_cell_edges(kind, bins):
     c, y = draw(kind, 20_000, 4)
     for norm in (1, 2):
-        exact, found, away = both(tc.BinnedECE(bins=bins, norm=norm), c, y)
+        exact, result, away = both(tc.BinnedECE(bins=bins, norm=norm), c, y)
         assert away <= 1e-12
-        np.testing.assert_array_equal(exact.bins.counts, found.bins.counts)
+        np.testing.assert_array_equal(exact.bins.counts, result.bins.counts)
 
 
 def test_decimal_scores_on_bin_edges_are_exact_in_every_precision():
@@ -161,9 +161,9 @@ def test_decimal_scores_on_bin_edges_are_exact_in_every_precision():
         c = np.repeat(np.arange(11) / 10, 997).astype(dtype)
         y = np.random.default_rng(0).integers(0, 2, len(c))
         for closed in ("left", "right"):
-            exact, found, away = both(tc.BinnedECE(bins=10, closed=closed), c, y)
+            exact, result, away = both(tc.BinnedECE(bins=10, closed=closed), c, y)
             assert away <= 1e-11
-            np.testing.assert_array_equal(exact.bins.counts, found.bins.counts)
+            np.testing.assert_array_equal(exact.bins.counts, result.bins.counts)
 
 
 CLOSE = (

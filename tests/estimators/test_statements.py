@@ -117,8 +117,8 @@ def test_runs_of_neighbours_do_not_depend_on_the_batch():
     weights = np.array([[1.0], [2.0], [5.0]]) * np.ones_like(c)
     whole = tc.RankSeries()(tc.profile.Profile.from_arrays(c, y, weights=weights)).interval
     for i in range(3):
-        own = tc.RankSeries()(tc.profile.Profile.from_arrays(c[i], y[i], weights=weights[i])).interval
-        assert (own.low, own.high) == pytest.approx((whole.low[i], whole.high[i]), abs=1e-12)
+        own_values = tc.RankSeries()(tc.profile.Profile.from_arrays(c[i], y[i], weights=weights[i])).interval
+        assert (own_values.low, own_values.high) == pytest.approx((whole.low[i], whole.high[i]), abs=1e-12)
 
 
 @pytest.mark.parametrize("scheme", ["width", "mass"])
@@ -171,8 +171,8 @@ def test_the_joint_test_of_many_rare_classes_keeps_its_level():
     assert binomtest(sum(x <= 0.05 for x in p), len(p), 0.05, alternative="greater").pvalue > 0.005
     fair = drawn(30, 400, 0.1, 0)
     sharp = fair.probs**3 / (fair.probs**3).sum(axis=1, keepdims=True)
-    found = tc.measure(tc.Predictions.from_probs(sharp, fair.labels), lens=tc.ClassWise(), estimator=tc.BinnedECE())
-    assert found.p_value <= 0.05
+    estimate = tc.measure(tc.Predictions.from_probs(sharp, fair.labels), lens=tc.ClassWise(), estimator=tc.BinnedECE())
+    assert estimate.p_value <= 0.05
 
 
 def test_the_interval_of_a_sweep_holds_the_truth_where_outcomes_fall():

@@ -24,7 +24,7 @@ def sigmas(preds: tc.Predictions) -> tuple[np.ndarray, np.ndarray]:
 
     names = list(preds.columns)
     frame = pd.DataFrame({"p": preds.probs, "y": preds.labels, **preds.columns})
-    found = MulticalibrationError(
+    result = MulticalibrationError(
         frame,
         "y",
         "p",
@@ -35,9 +35,9 @@ def sigmas(preds: tc.Predictions) -> tuple[np.ndarray, np.ndarray]:
         max_n_segments=None,
         precision_dtype="float64",
     )
-    statistic = np.asarray(found.segments_ecce_sigma)
-    masks = found._segments[0].reshape(-1, len(preds))[: len(statistic)]
-    back = np.argsort(found.df["index"].to_numpy(), kind="stable")
+    statistic = np.asarray(result.segments_ecce_sigma)
+    masks = result._segments[0].reshape(-1, len(preds))[: len(statistic)]
+    back = np.argsort(result.df["index"].to_numpy(), kind="stable")
     return statistic, masks[:, back]
 
 

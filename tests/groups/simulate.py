@@ -63,11 +63,11 @@ def overlap(found: np.ndarray, inside: np.ndarray) -> float:
 
 def by_column(preds: tc.Predictions, inside: np.ndarray, alpha: float = 0.05) -> float:
     """The best overlap of a subgroup flagged by `subgroups` of each column (family-wise within it), over the columns by Holm."""
-    found = {name: tc.subgroups(preds, by=name) for name in preds.columns}
+    groups = {name: tc.subgroups(preds, by=name) for name in preds.columns}
     best = 0.0
-    for i, name in enumerate(sorted(found, key=lambda name: np.nanmin(found[name].adjusted))):
-        limit = alpha / (len(found) - i)
-        flagged = [v for v, p in zip(found[name].names, found[name].adjusted, strict=True) if p <= limit]
+    for i, name in enumerate(sorted(groups, key=lambda name: np.nanmin(groups[name].adjusted))):
+        limit = alpha / (len(groups) - i)
+        flagged = [v for v, p in zip(groups[name].names, groups[name].adjusted, strict=True) if p <= limit]
         if not flagged:
             break
         best = max([best, *(overlap(preds.columns[name].astype(str) == value, inside) for value in flagged)])
@@ -86,7 +86,7 @@ def power(datasets: int, first: int = 0) -> None:
     """Finds with an overlap of at least 0.8 of any segment listed, exact ones, and how often limits of the first hold its truth."""
     for share in (0.01, 0.05):
         for depth in (1, 2, 3):
-            hits = exact = single = held = listed = 0
+            hits = exact = single = covered = listed = 0
             start = time.process_time()
             for seed in range(first, first + datasets):
                 preds, inside, truth = planted(depth, share, seed)
@@ -98,26 +98,27 @@ def power(datasets: int, first: int = 0) -> None:
                 if segments and segments[0].region == "all scores":
                     rows = segments[0].mask(preds)
                     listed += 1
-                    held += segments[0].low <= (preds.probs - truth)[rows].mean() <= segments[0].high
+                    covered += segments[0].low <= (preds.probs - truth)[rows].mean() <= segments[0].high
             spent = (time.process_time() - start) / datasets
             print(
                 f"share {share:g}, depth {depth}: audit {hits} of {datasets} (exactly {exact}), "
-                f"subgroups {single} of {min(SINGLE, datasets)}; limits of the first hold {held} of {listed}; {spent:.1f} s each",
+                f"subgroups {single} of {min(SINGLE, datasets)}; "
+                f"limits of the first hold {covered} of {listed}; {spent:.1f} s each",
                 flush=True,
             )
 
 
 def limits(datasets: int, first: int = 0) -> None:
     """How often limits of the first segment hold its truth: 5 % of 8000 rows off by 0.2, depth 1, 2 and 3 in turn."""
-    held = listed = 0
+    covered = listed = 0
     for seed in range(first, first + datasets):
         preds, _, truth = planted(1 + (seed - first) % 3, 0.05, seed, 8000, 0.2)
         segments = tc.audit(preds).segments
         if segments and segments[0].region == "all scores":
             rows = segments[0].mask(preds)
             listed += 1
-            held += segments[0].low <= (preds.probs - truth)[rows].mean() <= segments[0].high
-    print(f"limits of the first segment hold {held} of {listed} listed in {datasets} datasets", flush=True)
+            covered += segments[0].low <= (preds.probs - truth)[rows].mean() <= segments[0].high
+    print(f"limits of the first segment hold {covered} of {listed} listed in {datasets} datasets", flush=True)
 
 
 def cost(n: int, scan: bool) -> None:

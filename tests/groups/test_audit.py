@@ -25,18 +25,20 @@ matplotlib.use("Agg")
 def world(n, seed, *, columns=4, levels=4, shift=0.0, bad=None, **further):
     """Scores from Beta(2, 2), independent columns; where `bad` holds, outcomes are rarer than scores by `shift`."""
     rng = np.random.default_rng([seed, 20])
-    held = {f"c{j}": rng.integers(0, levels, n) for j in range(columns)}
+    values = {f"c{j}": rng.integers(0, levels, n) for j in range(columns)}
     p = rng.beta(2, 2, n)
-    inside = np.zeros(n, bool) if bad is None else np.all([held[name] == value for name, value in bad.items()], axis=0)
+    inside = (
+        np.zeros(n, bool) if bad is None else np.all([values[name] == value for name, value in bad.items()], axis=0)
+    )
     truth = np.where(inside, np.clip(p - shift, 0, 1), p)
     labels = (rng.random(n) < truth).astype(int)
-    return tc.Predictions.from_probs(p, labels, columns=held, **further), inside, truth
+    return tc.Predictions.from_probs(p, labels, columns=values, **further), inside, truth
 
 
 def test_a_planted_segment_is_the_one_row_of_the_list():
     preds, inside, truth = world(20_000, 0, shift=0.15, bad={"c1": 2, "c3": 0})
-    found = tc.audit(preds)
-    (segment,) = found.segments
+    search = tc.audit(preds)
+    (segment,) = search.segments
     assert segment.name == "c1 is 2, c3 is 0"
     assert (segment.mask(preds) == inside).all()
     assert segment.rows == inside.sum()
@@ -45,11 +47,11 @@ def test_a_planted_segment_is_the_one_row_of_the_list():
     assert segment.low > 0
     assert segment.p_value == 1 / 200
     assert segment.contribution == pytest.approx(inside.mean() * segment.difference)
-    assert segment.explains == found.flagged - 1 > 0
-    overlap = f"{found.flagged} segments are miscalibrated. They overlap: one segment explains the other"
-    assert found.summary().startswith(overlap)
-    assert not found.passed
-    assert found.overall.value == tc.measure(preds).value
+    assert segment.explains == search.flagged - 1 > 0
+    overlap = f"{search.flagged} segments are miscalibrated. They overlap: one segment explains the other"
+    assert search.summary().startswith(overlap)
+    assert not search.passed
+    assert search.overall.value == tc.measure(preds).value
 
 
 def test_errors_that_cancel_in_the_mean_are_seen():
@@ -75,16 +77,16 @@ def test_nested_causes_form_a_tree():
     preds = tc.Predictions.from_probs(
         p, (rng.random(n) < truth).astype(int), columns={"country": country, "device": device}
     )
-    found = tc.audit(preds)
-    names = {segment.name for segment in found.segments}
+    search = tc.audit(preds)
+    names = {segment.name for segment in search.segments}
     assert "country is BR, device is mobile" in names
     path = []
-    for depth, segment in found.tree():
+    for depth, segment in search.tree():
         path = [*path[:depth], segment]
         assert len(path) == depth + 1
         assert not depth or set(path[-2].levels) < set(segment.levels)
-    assert {depth for depth, _ in found.tree()} == {0, 1}
-    assert len(found.frame()) == len(found.segments)
+    assert {depth for depth, _ in search.tree()} == {0, 1}
+    assert len(search.frame()) == len(search.segments)
 
 
 @pytest.mark.slow
@@ -143,8 +145,8 @@ def test_clusters_do_not_hide_a_large_error():
     unit = np.repeat(np.arange(1000), 10)
     p, site = rng.beta(2, 2, 10_000), np.repeat(rng.integers(0, 4, 1000), 10)
     labels = (rng.random(10_000) < np.clip(p - 0.2 * (site == 1), 0, 1)).astype(int)
-    found = tc.audit(tc.Predictions.from_probs(p, labels, columns={"site": site}, clusters=unit))
-    assert [segment.name for segment in found.segments] == ["site is 1"]
+    search = tc.audit(tc.Predictions.from_probs(p, labels, columns={"site": site}, clusters=unit))
+    assert [segment.name for segment in search.segments] == ["site is 1"]
 
 
 @pytest.mark.slow
@@ -181,7 +183,7 @@ def test_weights_count_repetitions():
         preds.probs, preds.labels, columns=preds.columns, weights=weights.astype(float)
     )
     mine, other = (
-        next(s for s in tc.audit(held, depth=1).segments if s.levels) for held in (weighted, preds.take(rows))
+        next(s for s in tc.audit(data, depth=1).segments if s.levels) for data in (weighted, preds.take(rows))
     )
     assert (mine.name, mine.rows) == (other.name, other.rows)
     assert (mine.difference, mine.share) == pytest.approx((other.difference, other.share))
@@ -194,7 +196,7 @@ def test_importance_weights_only_matter_by_their_ratios():
         tc.audit(tc.Predictions.from_probs(preds.probs, preds.labels, columns=preds.columns, weights=w), depth=1)
         for w in (weights, 7.3 * weights)
     ]
-    (mine,), (other,) = (found.segments for found in audits)
+    (mine,), (other,) = (result.segments for result in audits)
     assert mine.name == other.name == "c0 is 0"
     assert (mine.low, mine.high) == pytest.approx((other.low, other.high))
 
@@ -210,8 +212,8 @@ def test_a_class_wise_lens_adds_the_class_as_a_column():
     truth[bad, 1] += probs[bad, 2] * 0.5
     labels = (rng.random((n, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(0, 2)
     preds = tc.Predictions.from_probs(probs, labels, columns={"site": site}, classes=None)
-    found = tc.audit(preds, lens=tc.ClassWise())
-    names = {segment.name for segment in found.segments}
+    search = tc.audit(preds, lens=tc.ClassWise())
+    names = {segment.name for segment in search.segments}
     assert names <= {f"site is B, class is {k}" for k in (1, 2)}
     assert len(names) == 2
     assert tc.audit(preds, lens=tc.AllLabels()).n == 3 * n
@@ -223,9 +225,9 @@ def test_misses_at_scores_of_one_are_seen():
     rng = np.random.default_rng(7)
     site = np.repeat([0, 1, 2], 1000)
     labels = (rng.random(3000) > 0.05 * (site == 2)).astype(int)
-    found = tc.audit(tc.Predictions.from_probs(np.ones(3000), labels, columns={"site": site}))
-    assert "site is 2" in {segment.name for segment in found.segments}
-    assert "exactly 0 or 1" in " ".join(found.notes)
+    search = tc.audit(tc.Predictions.from_probs(np.ones(3000), labels, columns={"site": site}))
+    assert "site is 2" in {segment.name for segment in search.segments}
+    assert "exactly 0 or 1" in " ".join(search.notes)
 
 
 def test_a_scan_gives_the_segments_of_the_rows():
@@ -254,15 +256,15 @@ def test_hostile_names_and_values_are_text():
     p = rng.beta(2, 2, n)
     labels = (rng.random(n) < np.clip(p - 0.3 * (value != "b"), 0, 1)).astype(int)
     columns = {"<b>\n": value, "id": np.array([f"u{i}" for i in range(n)]), "gone": np.full(n, None, object)}
-    found = tc.audit(tc.Predictions.from_probs(p, labels, columns=columns))
-    html, text = found._repr_html_(), str(found)
+    search = tc.audit(tc.Predictions.from_probs(p, labels, columns=columns))
+    html, text = search._repr_html_(), str(search)
     assert "<script>" not in html
     assert "<b>" not in html
     assert "\x1b" not in text + html
     assert "&lt;script&gt;" in html
     assert "6,000 rare values" in text
     assert "only missing ones" in text
-    json.dumps(found.to_dict(), allow_nan=False)
+    json.dumps(search.to_dict(), allow_nan=False)
     with pytest.raises(InputError, match="column 'gone' holds no values"):
         tc.audit(tc.Predictions.from_probs(p, labels, columns=columns), by=["gone"])
     assert printable("a\nb") == "a\\nb"
@@ -278,9 +280,9 @@ def test_progress_is_told():
 def test_many_columns_are_searched_less_deeply():
     rng = np.random.default_rng(0)
     columns = {f"c{j}": rng.integers(0, 2, 400) for j in range(20)}
-    found = tc.audit(tc.Predictions.from_probs(np.full(400, 0.5), rng.integers(0, 2, 400), columns=columns))
-    assert found.depth == 2
-    assert "searched to depth 2" in " ".join(found.notes)
+    search = tc.audit(tc.Predictions.from_probs(np.full(400, 0.5), rng.integers(0, 2, 400), columns=columns))
+    assert search.depth == 2
+    assert "searched to depth 2" in " ".join(search.notes)
 
 
 @pytest.mark.parametrize(
@@ -320,11 +322,11 @@ def test_bad_options_are_refused(options, message):
 def test_gate_names_the_deciding_number():
     preds, *_ = world(20_000, 0, shift=0.15, bad={"c1": 2, "c3": 0})
     strict, lenient = tc.audit(preds, tolerance=0.01), tc.audit(preds, tolerance=0.5)
-    least = f"is off by at least {strict.segments[0].least:.3f}"
+    lowest = f"is off by at least {strict.segments[0].least:.3f}"
     assert strict.gate.startswith("FAIL: ")
-    assert least in strict.gate
+    assert lowest in strict.gate
     assert lenient.gate.startswith("PASS: ")
-    assert least in lenient.gate
+    assert lowest in lenient.gate
     assert lenient.gate.endswith("and 0.5 is allowed; none is shown to be off by more")
     nothing = replace(lenient, segments=(), flagged=0)
     assert nothing.gate.endswith("no segment is shown to be off by more than 0.5; more rows might show one")
@@ -350,20 +352,20 @@ def test_without_columns_there_is_nothing_to_search():
 
 def test_the_display_draws_the_frame():
     preds, *_ = world(20_000, 0, shift=0.15, bad={"c1": 2, "c3": 0})
-    found = tc.audit(preds, tolerance=0.02)
-    display = AuditDisplay.from_audit(found)
+    search = tc.audit(preds, tolerance=0.02)
+    display = AuditDisplay.from_audit(search)
     display.figure_.canvas.draw()
-    assert display.frame() == found.frame()
+    assert display.frame() == search.frame()
     matplotlib.pyplot.close(display.figure_)
 
 
 def test_offsets_mend_the_segment_and_leave_the_rest():
     preds, inside, truth = world(20_000, 0, shift=0.15, bad={"c1": 2, "c3": 0})
-    mended = SegmentOffsets().fit_rows(preds)
-    after = mended.recalibrate(preds)
+    curve = SegmentOffsets().fit_rows(preds)
+    after = curve.recalibrate(preds)
     assert (after.probs[~inside] == preds.probs[~inside]).all()
     assert abs((after.probs - truth)[inside].mean()) < 0.02
-    again = SegmentOffsets.from_json(mended.to_json())
+    again = SegmentOffsets.from_json(curve.to_json())
     assert (again.recalibrate(preds).probs == after.probs).all()
     assert not tc.audit(after).segments
     with pytest.raises(InputError, match="there is no column 'c1'"):

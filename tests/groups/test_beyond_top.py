@@ -29,13 +29,13 @@ def rows(frame, **where):
 
 
 def test_top_k_rows_are_the_errors_accuracies_and_confidences_they_name():
-    held = methods()
-    table = beyond_top(held, ks=[1, 3, 6])
+    outputs = methods()
+    table = beyond_top(outputs, ks=[1, 3, 6])
     assert table.baseline == "raw"
-    for name, preds in held.items():
+    for name, preds in outputs.items():
         ordered = np.sort(preds.probs, axis=1)[:, ::-1]
         order = np.argsort(-preds.probs, axis=1, kind="stable")
-        base = np.sort(held["raw"].probs, axis=1)[:, ::-1]
+        base = np.sort(outputs["raw"].probs, axis=1)[:, ::-1]
         for k in (1, 3, 6):
             row = rows(table.frame(), method=name, k=k)
             direct = GeneralizedECE(lens=TopK(k), binning=KDTree(0.1), replicates=200)(preds)
@@ -49,9 +49,9 @@ def test_top_k_rows_are_the_errors_accuracies_and_confidences_they_name():
 
 
 def test_method_rows_hold_traditional_and_full_errors_and_entropy():
-    held = methods()
-    table = beyond_top(held, ks=[1], baseline="half").by_method
-    for i, (name, preds) in enumerate(held.items()):
+    outputs = methods()
+    table = beyond_top(outputs, ks=[1], baseline="half").by_method
+    for i, (name, preds) in enumerate(outputs.items()):
         assert table["method"][i] == name
         assert table["traditional"][i] == GeneralizedECE(lens=TopK(1), binning=EqualWidth(15), level=None)(preds).value
         assert table["full"][i] == GeneralizedECE(lens=Canonical(), level=None)(preds).value
@@ -68,17 +68,17 @@ def test_a_temperature_leaves_every_top_k_accuracy_alone():
 
 
 def test_entropy_of_certain_uniform_and_binary_predictions():
-    held = Predictions.from_probs([[1.0, 0, 0, 0], [0.25] * 4], [0, 0])
-    assert entropy(held) == pytest.approx([0, math.log(4)])
+    preds = Predictions.from_probs([[1.0, 0, 0, 0], [0.25] * 4], [0, 0])
+    assert entropy(preds) == pytest.approx([0, math.log(4)])
     assert entropy(Predictions.from_probs([0.0, 0.5, 0.9], [0, 1, 1])) == pytest.approx(
         [0, math.log(2), -0.9 * math.log(0.9) - 0.1 * math.log(0.1)]
     )
 
 
 def test_weights_count_in_every_column():
-    held = simulated(200, 4, weights=np.r_[np.ones(100), np.zeros(100)])
-    half = held.take(np.arange(100))
-    weighted, plain = beyond_top({"m": held}, ks=[1, 2]), beyond_top({"m": half}, ks=[1, 2])
+    preds = simulated(200, 4, weights=np.r_[np.ones(100), np.zeros(100)])
+    half = preds.take(np.arange(100))
+    weighted, plain = beyond_top({"m": preds}, ks=[1, 2]), beyond_top({"m": half}, ks=[1, 2])
     for name in ("accuracy", "confidence", "error"):
         assert weighted.by_k[name] == pytest.approx(plain.by_k[name])
     assert weighted.by_method["entropy"] == pytest.approx(plain.by_method["entropy"])

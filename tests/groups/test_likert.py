@@ -33,9 +33,9 @@ def two_levels(low_rate, high_rate, n=1000):
 
 
 def test_the_papers_worked_case():
-    kept = likert(two_levels(0.30, 0.9)).frame()
-    assert kept["inter_interval"][0] == 0
-    assert kept["within"][0] == pytest.approx(0.10)
+    scale_report = likert(two_levels(0.30, 0.9)).frame()
+    assert scale_report["inter_interval"][0] == 0
+    assert scale_report["within"][0] == pytest.approx(0.10)
     broken = likert(two_levels(0.40, 0.9)).frame()
     assert broken["inter_interval"][0] == pytest.approx(0.07)
     assert broken["within"][0] == pytest.approx(0.20)
@@ -65,8 +65,8 @@ def test_counts_shares_and_the_interval_of_the_outcome():
 
 
 def test_a_shared_end_belongs_to_the_upper_category_and_a_free_end_to_its_own():
-    held = Predictions.from_probs([0.0, 0.33, 0.66, 1.0, 0.2], [0, 0, 1, 1, 0])
-    assert likert(held).frame()["count"].tolist() == [2, 1, 2]
+    preds = Predictions.from_probs([0.0, 0.33, 0.66, 1.0, 0.2], [0, 0, 1, 1, 0])
+    assert likert(preds).frame()["count"].tolist() == [2, 1, 2]
     apart = likert(
         Predictions.from_probs([0.8, 0.85, 0.9, 1.0], [0, 1, 1, 1]), {"not very high": (0, 0.8), "very high": (0.9, 1)}
     )
@@ -77,8 +77,8 @@ def test_a_shared_end_belongs_to_the_upper_category_and_a_free_end_to_its_own():
 def test_errors_are_those_of_the_selected_outputs():
     rng = np.random.default_rng(0)
     p = rng.random(2000)
-    held = Predictions.from_probs(p, (rng.random(2000) < p**2).astype(int))
-    frame = likert(held, binning=EqualWidth(30)).frame()
+    preds = Predictions.from_probs(p, (rng.random(2000) < p**2).astype(int))
+    frame = likert(preds, binning=EqualWidth(30)).frame()
     for i, (low, high, closed) in enumerate([(0, 0.33, "left"), (0.33, 0.66, "left"), (0.66, 1, "both")]):
         for name, distance in (("inter_interval", InterInterval(low, high)), ("within", TotalVariation())):
             direct = GeneralizedECE(
@@ -86,38 +86,38 @@ def test_errors_are_those_of_the_selected_outputs():
                 select=by_output(1, low, high, closed=closed),
                 distance=distance,
                 binning=EqualWidth(30),
-            )(held)
+            )(preds)
             assert frame[name][i] == direct.value
             assert frame[f"{name}_low"][i] <= frame[name][i] <= frame[f"{name}_high"][i]
     assert frame["within"][1] > 0.2 > frame["inter_interval"][1] > 0.05
 
 
 def test_many_classes_show_the_predicted_one_or_the_one_asked_for():
-    held = simulated(1000, 4, columns={"site": np.arange(1000) % 2})
-    top = likert(held)
+    preds = simulated(1000, 4, columns={"site": np.arange(1000) % 2})
+    top = likert(preds)
     assert [c.count for c in top.categories] == [
-        int(((held.probs.max(axis=1) >= a) & (held.probs.max(axis=1) < b)).sum())
+        int(((preds.probs.max(axis=1) >= a) & (preds.probs.max(axis=1) < b)).sum())
         for a, b in [(0, 0.33), (0.33, 0.66), (0.66, 2)]
     ]
     assert top.categories[2].mean_outcome == pytest.approx(
-        (held.probs.argmax(axis=1) == held.labels)[held.probs.max(axis=1) >= 0.66].mean()
+        (preds.probs.argmax(axis=1) == preds.labels)[preds.probs.max(axis=1) >= 0.66].mean()
     )
-    direct = GeneralizedECE(lens=TopLabel(), select=by_output(low=0.66), binning=KDTree(0.1))(held)
+    direct = GeneralizedECE(lens=TopLabel(), select=by_output(low=0.66), binning=KDTree(0.1))(preds)
     assert top.categories[2].within.value == direct.value
-    one = likert(held, class_name=2, select=by_column("site", 1))
+    one = likert(preds, class_name=2, select=by_column("site", 1))
     assert sum(c.count for c in one.categories) == 500
-    assert one.categories[0].count == int((held.probs[1::2, 2] < 0.33).sum())
+    assert one.categories[0].count == int((preds.probs[1::2, 2] < 0.33).sum())
 
 
 def test_frequencies_of_clustered_rows_are_covered():
     """60 datasets x 3 categories: at 90 % at most what chance allows is missed; without clusters far more."""
     missed = without = 0
     for seed in range(60):
-        held = units(seed)
-        plain = Predictions.from_probs(held.probs, held.labels)
-        for category in likert(held, level=0.9, replicates=20).categories:
-            rows = (held.probs >= category.low) & (held.probs < category.high)
-            truth = held.probs[rows].mean()
+        preds = units(seed)
+        plain = Predictions.from_probs(preds.probs, preds.labels)
+        for category in likert(preds, level=0.9, replicates=20).categories:
+            rows = (preds.probs >= category.low) & (preds.probs < category.high)
+            truth = preds.probs[rows].mean()
             missed += not category.outcome_low <= truth <= category.outcome_high
             exact = binomtest(int(plain.labels[rows].sum()), int(rows.sum())).proportion_ci(0.9)
             without += not exact.low <= truth <= exact.high

@@ -51,33 +51,33 @@ def test_groups_of_unequal_sizes_agree_with_one_at_a_time(norm, weights, decimal
 
 
 def test_every_subgroup_is_measured_on_its_own_rows():
-    held = patients(bad="B")
-    table = subgroups(held, "site")
+    preds = patients(bad="B")
+    table = subgroups(preds, "site")
     for name, count, estimate in zip(table.names, table.counts, table.estimates, strict=True):
-        part = held.take(held.columns["site"] == name)
+        part = preds.take(preds.columns["site"] == name)
         direct = measure(part)
         assert count == len(part) == 1000
         assert_same_numbers(estimate, direct)
     assert table.names[0] == "B"
     assert table.flagged.tolist() == [True, False, False]
-    assert table.overall.value == measure(held).value
+    assert table.overall.value == measure(preds).value
 
 
 def test_several_columns_are_crossed():
-    held = patients()
-    table = subgroups(held, ["site", "sex"])
+    preds = patients()
+    table = subgroups(preds, ["site", "sex"])
     assert sorted(table.names) == ["A, f", "A, m", "B, f", "B, m", "C, f", "C, m"]
     for name, count in zip(table.names, table.counts, strict=True):
         site, sex = name.split(", ")
-        assert count == ((held.columns["site"] == site) & (held.columns["sex"] == sex)).sum()
+        assert count == ((preds.columns["site"] == site) & (preds.columns["sex"] == sex)).sum()
 
 
 def test_a_number_is_cut_into_ranges():
-    held = patients()
-    table = subgroups(held, "age", cuts=[40, 65])
-    age = held.columns["age"]
-    found = dict(zip(table.names, table.counts.tolist(), strict=True))
-    assert found == {
+    preds = patients()
+    table = subgroups(preds, "age", cuts=[40, 65])
+    age = preds.columns["age"]
+    result = dict(zip(table.names, table.counts.tolist(), strict=True))
+    assert result == {
         "below 40": (age < 40).sum(),
         "40 to below 65": ((age >= 40) & (age < 65)).sum(),
         "from 65": (age >= 65).sum(),
@@ -85,31 +85,31 @@ def test_a_number_is_cut_into_ranges():
 
 
 def test_small_subgroups_are_listed_and_not_judged():
-    held = patients(300)
-    site = held.columns["site"].astype("U8")
+    preds = patients(300)
+    site = preds.columns["site"].astype("U8")
     site[:5] = "tiny"
-    held = Predictions.from_probs(held.probs, held.labels, columns={"site": site})
-    table = subgroups(held, "site")
+    preds = Predictions.from_probs(preds.probs, preds.labels, columns={"site": site})
+    table = subgroups(preds, "site")
     frame = table.frame()
     assert frame["group"][-1] == "tiny"
     assert (frame["n"][-1], frame["error"][-1], frame["adjusted"][-1], frame["flagged"][-1]) == (5, None, None, False)
     assert np.isnan(table.adjusted).tolist() == [False, False, False, True]
-    rest = Predictions.from_probs(held.probs[5:], held.labels[5:], columns={"site": site[5:]})
+    rest = Predictions.from_probs(preds.probs[5:], preds.labels[5:], columns={"site": site[5:]})
     np.testing.assert_allclose(table.adjusted[:3], subgroups(rest, "site").adjusted)  # three tests, not four
     assert "too few rows to test" in str(table)
 
 
 def test_missing_values_are_a_group_of_their_own():
-    held = patients(300)
+    preds = patients(300)
     words = np.array(["x"] * 150 + [None] * 150, dtype=object)
     numbers = np.where(np.arange(300) < 100, np.nan, 1.0)
-    held = Predictions.from_probs(held.probs, held.labels, columns={"words": words, "numbers": numbers})
-    assert sorted(subgroups(held, "words").names) == ["missing", "x"]
-    assert dict(zip(subgroups(held, "numbers").names, subgroups(held, "numbers").counts, strict=True)) == {
+    preds = Predictions.from_probs(preds.probs, preds.labels, columns={"words": words, "numbers": numbers})
+    assert sorted(subgroups(preds, "words").names) == ["missing", "x"]
+    assert dict(zip(subgroups(preds, "numbers").names, subgroups(preds, "numbers").counts, strict=True)) == {
         "1.0": 200,
         "missing": 100,
     }
-    assert sorted(subgroups(held, "numbers", cuts=[0.5]).names) == ["from 0.5", "missing"]
+    assert sorted(subgroups(preds, "numbers", cuts=[0.5]).names) == ["from 0.5", "missing"]
 
 
 def test_the_frame_and_the_text_say_the_same():
@@ -122,10 +122,10 @@ def test_the_frame_and_the_text_say_the_same():
 
 
 def test_another_estimator_or_lens_may_be_asked_for():
-    held = patients()
-    table = subgroups(held, "site", estimator=BinnedECE(10))
+    preds = patients()
+    table = subgroups(preds, "site", estimator=BinnedECE(10))
     assert table.estimates[0].value == max(
-        BinnedECE(10)(OneClass()(held.take(held.columns["site"] == name))).value for name in "ABC"
+        BinnedECE(10)(OneClass()(preds.take(preds.columns["site"] == name))).value for name in "ABC"
     )
     rng = np.random.default_rng(0)
     many = Predictions.from_probs(
@@ -154,12 +154,12 @@ def test_sixty_groups_with_large_errors_are_flagged():
 
 def test_an_interval_above_zero_is_one_of_a_flagged_group():
     """Sixty groups of rising errors: what is not flagged may be 0, what is flagged has the interval that it has alone."""
-    held = sites(60, 150, lambda g: 1 + 3 * g / 59)
-    table = subgroups(held, "site")
+    preds = sites(60, 150, lambda g: 1 + 3 * g / 59)
+    table = subgroups(preds, "site")
     low = np.array([e.interval.low for e in table.estimates])
     assert 20 < table.flagged.sum() < 60
     assert (low[~table.flagged] == 0).all()
-    alone = [measure(held.take(held.columns["site"] == int(name))).interval for name in table.names]
+    alone = [measure(preds.take(preds.columns["site"] == int(name))).interval for name in table.names]
     np.testing.assert_allclose(low[table.flagged], np.array([i.low for i in alone])[table.flagged], atol=1e-12)
     assert any(i.low > 0 for i, flagged in zip(alone, table.flagged, strict=True) if not flagged)
     for estimate, interval in zip(table.estimates, alone, strict=True):
@@ -167,12 +167,12 @@ def test_an_interval_above_zero_is_one_of_a_flagged_group():
 
 
 def test_many_groups_are_measured_in_one_pass_with_the_numbers_of_measure():
-    held = sites(120, 60, lambda g: 1 + 3 * (g == 7))
-    table = subgroups(held, "site")
+    preds = sites(120, 60, lambda g: 1 + 3 * (g == 7))
+    table = subgroups(preds, "site")
     assert table.names[0] == "7"
     assert table.flagged[0]
     for name, estimate in list(zip(table.names, table.estimates, strict=True))[:5]:
-        direct = measure(held.take(held.columns["site"] == int(name)))
+        direct = measure(preds.take(preds.columns["site"] == int(name)))
         assert estimate.value == pytest.approx(direct.value, abs=1e-12)
         assert estimate.interval.high == pytest.approx(direct.interval.high, abs=1e-12)
         assert estimate.p_value == pytest.approx(direct.p_value, abs=0.05)
@@ -195,15 +195,15 @@ def test_clusters_are_turned_as_wholes():
     labels = np.repeat(rng.random(300) < p[::20], 20).astype(int)
     columns = {"g": np.repeat(np.arange(6), 1000)}
     assert subgroups(Predictions.from_probs(p, labels, columns=columns), "g").flagged.sum() >= 3
-    held = Predictions.from_probs(p, labels, clusters=unit, columns=columns)
-    assert not subgroups(held, "g").flagged.any()
+    preds = Predictions.from_probs(p, labels, clusters=unit, columns=columns)
+    assert not subgroups(preds, "g").flagged.any()
 
 
 def test_groups_of_a_scan_are_judged_from_their_sketches():
     import polars as pl
 
-    held = sites(40, 300, lambda g: 1 + 2 * (g == 5))
-    frame = pl.LazyFrame({"p": held.probs, "y": held.labels, "site": held.columns["site"]})
+    preds = sites(40, 300, lambda g: 1 + 2 * (g == 5))
+    frame = pl.LazyFrame({"p": preds.probs, "y": preds.labels, "site": preds.columns["site"]})
     table = subgroups(scan(frame, label="y", score="p", by="site"))
     assert np.array(table.names)[table.flagged].tolist() == ["5"]
     assert table.counts.tolist() == [300] * 40

@@ -40,8 +40,8 @@ def test_a_scan_refuses_columns_numbered_from_one(kind):
         tc.scan(kind(columns), label="y", probs="p_*")
     probs = np.column_stack([columns[f"p_{k}"] for k in (1, 2, 3)])
     expected = tc.measure(tc.Predictions.from_probs(probs, [0, 1, 0, 1]), estimator=tc.BinnedECE())
-    found = tc.scan(kind(columns), label="y", probs="p_*", classes=[1, 2, 3]).measure(estimator=tc.BinnedECE())
-    assert found.value == pytest.approx(expected.value, abs=1e-9)
+    counted = tc.scan(kind(columns), label="y", probs="p_*", classes=[1, 2, 3]).measure(estimator=tc.BinnedECE())
+    assert counted.value == pytest.approx(expected.value, abs=1e-9)
     with pytest.raises(tc.InputError, match="contradict the columns"):
         tc.scan(kind(columns), label="y", probs="p_*", classes=[3, 2, 1])
 
@@ -86,8 +86,8 @@ def test_a_nul_at_the_end_of_a_class_name_is_kept():
 def test_impossible_numbers_in_saved_sketches(tmp_path, name, change):
     path = tmp_path / "s.npz"
     tc.Sketch.from_arrays([0.3, 0.1, 0.9], [1, 0, 1]).save(path)
-    with np.load(path) as held:
-        good = dict(held)
+    with np.load(path) as arrays:
+        good = dict(arrays)
     np.savez(path, **{**good, name: good[name] + change})
     with pytest.raises(tc.errors.FileError, match=r"s\.npz"):
         tc.Sketch.load(path)
@@ -132,14 +132,14 @@ def test_an_interval_ends_where_the_distance_does(seed):
 
 def test_arrays_of_the_other_byte_order_in_a_file(tmp_path):
     np.savez(tmp_path / "a.npz", probs=P.astype(">f8"), labels=Y.astype(">i4"))
-    found = tc.measure(tc.read(tmp_path / "a.npz"), estimator=tc.BinnedECE())
-    assert found.value == tc.calibration_error(Y, P, estimator=tc.BinnedECE()).value
+    estimate = tc.measure(tc.read(tmp_path / "a.npz"), estimator=tc.BinnedECE())
+    assert estimate.value == tc.calibration_error(Y, P, estimator=tc.BinnedECE()).value
 
 
 def test_a_pandas_frame_is_scanned():
     frame = pd.DataFrame({"y": LABELS, **{f"p_{k}": PROBS[:, k] for k in range(3)}})
-    found = tc.scan(frame, label="y", probs="p_*").measure(estimator=tc.BinnedECE())
-    assert found.value == pytest.approx(tc.calibration_error(LABELS, PROBS, estimator=tc.BinnedECE()).value, abs=1e-9)
+    counted = tc.scan(frame, label="y", probs="p_*").measure(estimator=tc.BinnedECE())
+    assert counted.value == pytest.approx(tc.calibration_error(LABELS, PROBS, estimator=tc.BinnedECE()).value, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_class_names_do_not_steer_the_terminal(tmp_path, capsys):
     pl.DataFrame({"y": LABELS, **{f"p_{k}": PROBS[:, k] for k in range(3)}}).write_csv(path)
     for words in (["--lens", f"class={names[0]}"], ["--lens", "class-wise"], ["--lens", "class=\x1b[31mowl"]):
         main(["measure", str(path), "--class-names", ",".join(names), *words])
-        said = capsys.readouterr()
-        assert "\x1b" not in said.out + said.err
+        captured = capsys.readouterr()
+        assert "\x1b" not in captured.out + captured.err
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/a.csv", "s3://bucket/a.parquet", "file:///etc/hostname"])
@@ -202,5 +202,5 @@ def test_read_takes_an_address_for_a_file(address, monkeypatch):
 
 def test_the_lowest_versions_are_those_of_the_project():
     """`make test-lowest` installs them and runs the quick tests."""
-    held = dict(pin.split("==") for pin in pins(TESTS.parent / "pyproject.toml"))
-    assert {"numpy", "scipy", "narwhals", "polars", "scikit-learn", "pytest"} <= set(held)
+    data = dict(pin.split("==") for pin in pins(TESTS.parent / "pyproject.toml"))
+    assert {"numpy", "scipy", "narwhals", "polars", "scikit-learn", "pytest"} <= set(data)

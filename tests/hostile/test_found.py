@@ -49,9 +49,9 @@ def test_zip_archives_damaged_in_ways_of_their_own_are_refused(tmp_path):
         directory + 8: b"\x41",
         directory + 10: b"\x63",
     }
-    for place, other in changes.items():
+    for position, other in changes.items():
         damaged = bytearray(raw)
-        damaged[place : place + len(other)] = other
+        damaged[position : position + len(other)] = other
         path = tmp_path / "p.npz"
         path.write_bytes(damaged)
         for read in (tc.read, tc.Sketch.load):
@@ -106,18 +106,18 @@ def test_names_from_data_cannot_steer_a_terminal(show):
 
 
 def test_one_row_has_no_acceleration():
-    found = tc.inference.bootstrap(
+    resampled = tc.inference.bootstrap(
         tc.estimators.IsotonicError(), tc.profile.Profile.from_arrays([0.3], [1]), method="bca"
     )
-    assert found.acceleration == 0
-    assert 0 <= found.interval().low <= found.value <= found.interval().high <= 1
+    assert resampled.acceleration == 0
+    assert 0 <= resampled.interval().low <= resampled.value <= resampled.interval().high <= 1
 
 
 def test_a_clinical_curve_without_a_standard_error_says_nothing_about_its_distance():
     """Two rows in the wrong order: truths were tried up to a distance of 1e9."""
-    found = tc.clinical.summary(tc.Predictions.from_probs([0.6, 0.7], [1, 0], weights=[2.0, 3.0]))
-    assert (found.ici.low, found.ici.high) == (0, 1)
-    assert "no standard error" in found.ici.method
+    summary = tc.clinical.summary(tc.Predictions.from_probs([0.6, 0.7], [1, 0], weights=[2.0, 3.0]))
+    assert (summary.ici.low, summary.ici.high) == (0, 1)
+    assert "no standard error" in summary.ici.method
 
 
 @pytest.mark.parametrize("name", [tc, len, int])
@@ -209,8 +209,8 @@ def test_scalars_of_numpy_as_options(kind):
     np.testing.assert_allclose(curve(scores), tc.lab.GLM("logit", "logit", 1, 2)(scores), rtol=1e-12)
     profile = tc.profile.Profile.from_arrays(scores, np.arange(100_000) % 2)
     for scheme in ("width", "mass"):
-        found, plain = (tc.BinnedECE(bins=bins, scheme=scheme)(profile).value for bins in (np.int8(7), 7))
-        assert found == plain
+        result, plain = (tc.BinnedECE(bins=bins, scheme=scheme)(profile).value for bins in (np.int8(7), 7))
+        assert result == plain
 
 
 @pytest.mark.parametrize("bins", [0, 2.5, float("nan"), 10**9])
@@ -269,11 +269,11 @@ def test_the_name_of_a_file_that_was_written_does_not_steer_the_terminal(verb, t
     watch = tc.Watch(tolerance=0.05)
     watch.update(tc.Predictions.from_probs(P, Y))
     watch.save("watch.json")
-    given = ["watch.json"] if verb == "watch report" else ["a\u202e.csv", "--label", "y"]
-    assert main([*verb.split(), *given, "--out", "é\u202e.npz"]) == 0
-    said = capsys.readouterr()
-    assert "é\\u202e.npz" in said.out
-    assert "\u202e" not in said.out + said.err
+    inputs = ["watch.json"] if verb == "watch report" else ["a\u202e.csv", "--label", "y"]
+    assert main([*verb.split(), *inputs, "--out", "é\u202e.npz"]) == 0
+    captured = capsys.readouterr()
+    assert "é\\u202e.npz" in captured.out
+    assert "\u202e" not in captured.out + captured.err
 
 
 def test_rows_left_out_of_weighted_ones_do_not_have_less_than_no_weight():
@@ -281,5 +281,5 @@ def test_rows_left_out_of_weighted_ones_do_not_have_less_than_no_weight():
     rng = np.random.default_rng(0)
     scores, weights = rng.random(60), rng.random(60) + 0.1
     profile = tc.profile.Profile.from_arrays(scores, rng.random(60) < scores, weights)
-    found = tc.inference.bootstrap(tc.RankSeries(), profile, method="bca", resamples=50).interval(0.9)
-    assert 0 <= found.low <= found.high <= 1
+    resampled = tc.inference.bootstrap(tc.RankSeries(), profile, method="bca", resamples=50).interval(0.9)
+    assert 0 <= resampled.low <= resampled.high <= 1

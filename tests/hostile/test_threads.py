@@ -45,9 +45,9 @@ def test_a_watch():
     for batch in batches:
         alone.update(batch, at=1)
     assert len(shared.step().groups) == len(P)
-    said = shared.step().groups
+    text = shared.step().groups
     for key, group in alone.step().groups.items():
-        assert said[key].rows_seen == group.rows_seen
+        assert text[key].rows_seen == group.rows_seen
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])

@@ -124,8 +124,8 @@ def test_incidence_counts_every_row_once_in_its_cell_and_cluster():
     for j, score in enumerate(cells.scores[0]):
         for outcome in (0, 1):
             for cluster in range(7):
-                here = (c == score) & (y == outcome) & (g == cluster)
-                assert table[outcome * cells.rows + j, cluster] == preds.weights[here].sum()
+                mask = (c == score) & (y == outcome) & (g == cluster)
+                assert table[outcome * cells.rows + j, cluster] == preds.weights[mask].sum()
 
 
 PAIRS = [
@@ -136,12 +136,12 @@ PAIRS = [
 
 @pytest.mark.parametrize(("estimator", "data", "resamples"), PAIRS, ids=str)
 def test_intervals_contain_the_estimate_and_higher_levels_contain_lower_ones(estimator, data, resamples):
-    found = bootstrap(estimator, profile_of(data), resamples=resamples)
+    resampled = bootstrap(estimator, profile_of(data), resamples=resamples)
     for method in ("percentile", "basic", "bca"):
         previous = None
         for level in (0.5, 0.8, 0.95, 0.99):
-            interval = found.interval(level, method)
-            assert 0 <= interval.low <= found.value <= interval.high <= 1
+            interval = resampled.interval(level, method)
+            assert 0 <= interval.low <= resampled.value <= interval.high <= 1
             assert interval.level == level
             if previous is not None:
                 assert interval.low <= previous.low
@@ -157,10 +157,10 @@ def test_intervals_contain_the_estimate_and_higher_levels_contain_lower_ones(est
 def test_any_data_give_an_interval_around_the_estimate(rows, estimator, method):
     c = np.array([r[0] for r in rows]) / 20
     y = np.array([r[1] for r in rows])
-    found = bootstrap(estimator, tc.profile.Profile.from_arrays(c, y), resamples=20, method=method)
-    interval = found.interval()
-    assert np.isfinite(found.powers).all()
-    assert 0 <= interval.low <= found.value <= interval.high <= 1
+    resampled = bootstrap(estimator, tc.profile.Profile.from_arrays(c, y), resamples=20, method=method)
+    interval = resampled.interval()
+    assert np.isfinite(resampled.powers).all()
+    assert 0 <= interval.low <= resampled.value <= interval.high <= 1
 
 
 @every_estimator
@@ -245,10 +245,10 @@ def test_default_bootstrap_intervals_cover(estimator, exponent):
     truth = world.true_error(estimator.norm)
     trials = datasets(300)
     c, y = world.draw(500, trials, rng=11)
-    held = 0
+    covered = 0
     for i in range(trials):
         interval = bootstrap(
             estimator, tc.profile.Profile.from_arrays(c[i], y[i]), resamples=200, level=0.9, rng=i
         ).interval()
-        held += interval.low - 1e-9 <= truth <= interval.high
-    assert binomtest(held, trials, 0.86, alternative="less").pvalue > 0.01, held / trials
+        covered += interval.low - 1e-9 <= truth <= interval.high
+    assert binomtest(covered, trials, 0.86, alternative="less").pvalue > 0.01, covered / trials

@@ -37,8 +37,8 @@ def test_clusters_keep_the_level_that_independent_rows_would_miss(exponent):
     ours, theirs, trials = 0, 0, datasets(200)
     for _ in range(trials):
         c, y, g = clustered(50, 20, lambda c: c**exponent, rng)
-        found = series(c, y, g).estimate(0.9)[2]
-        ours += found.low <= truth <= found.high
+        result = series(c, y, g).estimate(0.9)[2]
+        ours += result.low <= truth <= result.high
         naive = tc.RankSeries(level=0.9)(tc.profile.Profile.from_arrays(c, y)).interval
         theirs += naive.low <= truth <= naive.high
     assert binomtest(ours, trials, 0.87, alternative="less").pvalue > 0.01, ours / trials
@@ -60,12 +60,12 @@ def test_theta_leaves_out_products_within_a_cluster():
     rng = np.random.default_rng(0)
     c, y, g = clustered(12, 4, lambda c: c**2, rng)
     c = 0.5 + c / 2
-    found = series(c, y, g)
+    result = series(c, y, g)
     # first term: phi = 1 where all scores are on one side, so s_g is the sum of residuals of a cluster
     s = np.array([(y - c)[g == k].sum() for k in range(12)]) / len(c)
     expected = sum(s[i] * s[j] for i in range(12) for j in range(12) if i != j) / (1 - 1 / 12)
-    assert found.theta[0] == pytest.approx(expected)
-    assert found._covariance[0, 0] == pytest.approx(((s - s.mean()) ** 2).sum() * 12 / 11)
+    assert result.theta[0] == pytest.approx(expected)
+    assert result._covariance[0, 0] == pytest.approx(((s - s.mean()) ** 2).sum() * 12 / 11)
 
 
 def test_clusters_of_one_row_are_independent_rows():
@@ -110,9 +110,9 @@ def test_weights_that_repeat_rows_within_clusters_equal_repeated_rows():
 
 def test_outcomes_that_are_all_alike_leave_room_for_clusters_that_differ():
     c, g = np.full(100, 0.9), np.repeat(np.arange(10), 10)
-    found = series(c, np.ones(100, int), g).estimate(0.95)[2]
-    assert found.low <= 0.1 <= found.high
-    assert found.high - found.low > 0.1  # ten clusters cannot exclude that one in ten is bad
+    result = series(c, np.ones(100, int), g).estimate(0.95)[2]
+    assert result.low <= 0.1 <= result.high
+    assert result.high - result.low > 0.1  # ten clusters cannot exclude that one in ten is bad
 
 
 def test_levels_nest_and_two_clusters_say_next_to_nothing():

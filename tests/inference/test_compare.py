@@ -18,9 +18,9 @@ def two_models(rng, n, a, b):
 
 def test_a_model_does_not_differ_from_itself():
     y, p, _ = two_models(np.random.default_rng(0), 300, 1.5, 1)
-    found = compare(y, p, p)
-    assert found.difference == 0
-    assert (found.interval.low, found.interval.high, found.p_value) == (0, 0, 1)
+    comparison = compare(y, p, p)
+    assert comparison.difference == 0
+    assert (comparison.interval.low, comparison.interval.high, comparison.p_value) == (0, 0, 1)
 
 
 def test_swapping_the_models_turns_the_sign():
@@ -34,11 +34,11 @@ def test_swapping_the_models_turns_the_sign():
 @pytest.mark.parametrize("estimator", [None, tc.BinnedECE(), tc.SweepECE()], ids=repr)
 def test_a_clear_difference_is_found_and_values_are_those_of_each_model(estimator):
     y, p, q = two_models(np.random.default_rng(1), 3000, 2.0, 1)
-    found = compare(y, p, q, estimator=estimator, names=("raw", "recalibrated"))
-    assert found.interval.low > 0
-    assert found.p_value < 0.01
-    assert found.value_a == pytest.approx(tc.calibration_error(y, p, estimator=estimator).value)
-    assert "raw" in str(found)
+    comparison = compare(y, p, q, estimator=estimator, names=("raw", "recalibrated"))
+    assert comparison.interval.low > 0
+    assert comparison.p_value < 0.01
+    assert comparison.value_a == pytest.approx(tc.calibration_error(y, p, estimator=estimator).value)
+    assert "raw" in str(comparison)
 
 
 def test_pairing_makes_two_bad_models_comparable():
@@ -60,17 +60,17 @@ def test_paired_differences_cover_and_equal_models_are_rarely_told_apart():
         return float(np.sqrt(np.mean((grid - shown) ** 2)))
 
     true = error(grid ** (1 / 1.8)) - error(grid ** (1 / 1.2))
-    held, rejected, trials = 0, 0, datasets(120)
+    covered, rejected, trials = 0, 0, datasets(120)
     for i in range(trials):
         t = rng.random(500)
         y = (rng.random(500) < t).astype(int)
-        found = compare(y, t ** (1 / 1.8), t ** (1 / 1.2), resamples=120, level=0.9, rng=i)
-        held += found.interval.low <= true <= found.interval.high
+        comparison = compare(y, t ** (1 / 1.8), t ** (1 / 1.2), resamples=120, level=0.9, rng=i)
+        covered += comparison.interval.low <= true <= comparison.interval.high
         # t + 0.1 sin and t - 0.1 sin have the same error
         wave = 0.1 * np.sin(2 * np.pi * t)
         same = compare(y, np.clip(t + wave, 0, 1), np.clip(t - wave, 0, 1), resamples=120, rng=i)
         rejected += same.p_value <= 0.1
-    assert binomtest(held, trials, 0.86, alternative="less").pvalue > 0.01, held / trials
+    assert binomtest(covered, trials, 0.86, alternative="less").pvalue > 0.01, covered / trials
     assert binomtest(rejected, trials, 0.14, alternative="greater").pvalue > 0.01, rejected / trials
 
 
@@ -104,13 +104,13 @@ def test_a_comparison_states_the_errors_that_measuring_states(norm):
     clusters = np.repeat(np.arange(40), 20)
     scores = {"plain": p, "squared": p**2}
     for marks in (None, clusters):
-        found = compare(y, *scores.values(), clusters=marks, estimator=tc.RankSeries(norm=norm), resamples=50)
+        comparison = compare(y, *scores.values(), clusters=marks, estimator=tc.RankSeries(norm=norm), resamples=50)
         measured = [
             tc.calibration_error(y, q, clusters=marks, estimator=tc.RankSeries(norm=norm)).value
             for q in scores.values()
         ]
-        np.testing.assert_allclose([found.value_a, found.value_b], measured, rtol=1e-12)
-    assert found.value_a < compare(y, p, p**2, resamples=50).value_a
+        np.testing.assert_allclose([comparison.value_a, comparison.value_b], measured, rtol=1e-12)
+    assert comparison.value_a < compare(y, p, p**2, resamples=50).value_a
 
 
 def test_clusters_make_a_comparison_less_sure():
@@ -133,19 +133,19 @@ def test_class_wise_errors_are_compared_on_joint_rows():
 
     p = softmax(logits)
     y = (rng.random((1500, 1)) > p.cumsum(axis=1)).sum(axis=1)
-    found = compare(y, softmax(3 * logits), p, lens=tc.ClassWise(), estimator=tc.BinnedECE(norm=2), resamples=100)
-    assert found.interval.low > 0
-    assert found.lens == "3 classes"
+    comparison = compare(y, softmax(3 * logits), p, lens=tc.ClassWise(), estimator=tc.BinnedECE(norm=2), resamples=100)
+    assert comparison.interval.low > 0
+    assert comparison.lens == "3 classes"
 
 
 def test_many_pairs_are_given_resamples_enough_to_tell_them_apart():
     rng = np.random.default_rng(8)
     p = rng.random(2000)
     y = rng.random(2000) < p
-    found = compare_many(y, {str(k): p ** (1 + 2 * k) for k in range(6)}, estimator=tc.BinnedECE(), resamples=99)
-    assert len(found) == 15
-    assert min(c.p_value for c in found) == pytest.approx(2 / 601)  # of 600 resamples, not of 99
-    assert min(c.adjusted_p for c in found) < 0.05
+    comparisons = compare_many(y, {str(k): p ** (1 + 2 * k) for k in range(6)}, estimator=tc.BinnedECE(), resamples=99)
+    assert len(comparisons) == 15
+    assert min(c.p_value for c in comparisons) == pytest.approx(2 / 601)  # of 600 resamples, not of 99
+    assert min(c.adjusted_p for c in comparisons) < 0.05
 
 
 @pytest.mark.parametrize("estimator", [tc.BinnedECE(), tc.SweepECE()])
@@ -154,18 +154,18 @@ def test_the_gain_over_a_calibrated_model_is_covered(estimator):
     rng = np.random.default_rng(9)
     c = np.linspace(0, 1, 100_001)
     error = np.mean(np.abs(c**1.5 - c) ** estimator.norm) ** (1 / estimator.norm)
-    held = 0
+    covered = 0
     for i in range(60):
         p = rng.random(1000)
         y = rng.random(1000) < p
-        found, turned = (
+        result, turned = (
             compare(y, *both, estimator=estimator, level=0.9, resamples=200, rng=i)
             for both in ((p**1.5, p), (p, p**1.5))
         )
-        held += found.interval.low <= error <= found.interval.high
+        covered += result.interval.low <= error <= result.interval.high
         assert turned.interval.low < 0
-        assert (found.p_value < 0.1) == (found.interval.low > 0)
-    assert binomtest(held, 60, 0.86, alternative="less").pvalue > 0.01, held / 60
+        assert (result.p_value < 0.1) == (result.interval.low > 0)
+    assert binomtest(covered, 60, 0.86, alternative="less").pvalue > 0.01, covered / 60
 
 
 def two_answers(n=1500, seed=0):
@@ -189,5 +189,5 @@ def test_models_with_labels_of_their_own_are_paired_by_row_or_by_key():
     unpaired = tc.compare(first, second.take(np.arange(900)), paired=False)
     assert unpaired.interval.method == "rank series of rows, unpaired"
     assert unpaired.interval.low > 0
-    alike = tc.compare(second.take(np.arange(750)), second.take(np.arange(750, 1500)), paired=False)
-    assert 0 in alike.interval
+    similarity = tc.compare(second.take(np.arange(750)), second.take(np.arange(750, 1500)), paired=False)
+    assert 0 in similarity.interval

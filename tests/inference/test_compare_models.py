@@ -20,11 +20,11 @@ def answers(n, power, seed, *, repeats=1, skill=0.0):
 def test_labels_of_each_models_own():
     good, bad = answers(2000, 1.0, 0), answers(2000, 3.0, 1)
     assert not np.array_equal(good.labels, bad.labels)
-    found = tc.compare(good, bad, names=("good", "bad"))
-    assert found.value_a == pytest.approx(tc.measure(good).value, abs=1e-9)
-    assert found.value_b == pytest.approx(tc.measure(bad).value, abs=1e-9)
-    assert found.interval.high < 0
-    assert found.p_value < 0.01
+    comparison = tc.compare(good, bad, names=("good", "bad"))
+    assert comparison.value_a == pytest.approx(tc.measure(good).value, abs=1e-9)
+    assert comparison.value_b == pytest.approx(tc.measure(bad).value, abs=1e-9)
+    assert comparison.interval.high < 0
+    assert comparison.p_value < 0.01
 
 
 def test_equal_labels_give_what_arrays_give():
@@ -62,10 +62,10 @@ def test_rows_of_one_key_are_drawn_together():
 
 def test_unpaired_models_may_have_any_number_of_rows():
     a, b = answers(1500, 1.0, 0), answers(900, 3.0, 1)
-    found = tc.compare(a, b, paired=False)
-    assert found.interval.method == "rank series of rows, unpaired"
-    assert found.interval.high < 0
-    assert found.n == 900
+    comparison = tc.compare(a, b, paired=False)
+    assert comparison.interval.method == "rank series of rows, unpaired"
+    assert comparison.interval.high < 0
+    assert comparison.n == 900
 
 
 def test_pairing_cancels_what_models_share():
@@ -79,9 +79,9 @@ def test_pairing_cancels_what_models_share():
 
 def test_many_models():
     models = {name: answers(400, power, seed) for seed, (name, power) in enumerate({"a": 1, "b": 1, "c": 4}.items())}
-    found = tc.inference.compare_many(models, reference="a")
-    assert [(c.a, c.b) for c in found] == [("b", "a"), ("c", "a")]
-    assert found[1].adjusted_p < 0.05
+    comparisons = tc.inference.compare_many(models, reference="a")
+    assert [(c.a, c.b) for c in comparisons] == [("b", "a"), ("c", "a")]
+    assert comparisons[1].adjusted_p < 0.05
 
 
 def test_refusals():
@@ -131,9 +131,9 @@ def test_differences_in_context_are_covered(a, b):
         truth = _softmax(logits)
         labels = (rng.random((600, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(0, 4)
         one, other = _softmax(a * logits), _softmax(b * logits)
-        found = tc.compare(labels, one, other, lens=tc.Canonical(), resamples=199, level=0.9, rng=seed)
+        comparison = tc.compare(labels, one, other, lens=tc.Canonical(), resamples=199, level=0.9, rng=seed)
         difference = _of_means(tc.Canonical(), one, truth) - _of_means(tc.Canonical(), other, truth)
-        covered += found.interval.low <= difference <= found.interval.high
+        covered += comparison.interval.low <= difference <= comparison.interval.high
     assert covered >= 45
 
 
@@ -172,11 +172,11 @@ def sketch_of(power, seed, n=3000):
 
 def test_sketches_are_compared_like_unpaired_rows():
     (a, rows_a), (b, rows_b) = sketch_of(1.6, 0), sketch_of(1.0, 1)
-    found, expected = tc.compare(a, b), tc.compare(rows_a, rows_b, paired=False)
-    assert found.difference == pytest.approx(expected.difference, abs=1e-6)
-    assert found.interval.low == pytest.approx(float(expected.interval.low), abs=0.03)
-    assert found.interval.high == pytest.approx(float(expected.interval.high), abs=0.01)
-    assert found.p_value < 0.01
+    result, expected = tc.compare(a, b), tc.compare(rows_a, rows_b, paired=False)
+    assert result.difference == pytest.approx(expected.difference, abs=1e-6)
+    assert result.interval.low == pytest.approx(float(expected.interval.low), abs=0.03)
+    assert result.interval.high == pytest.approx(float(expected.interval.high), abs=0.01)
+    assert result.p_value < 0.01
     with pytest.raises(tc.InputError, match="sketches are compared with sketches"):
         tc.inference.compare_many({"a": a, "b": rows_b})
     with pytest.raises(tc.InputError, match="sketches are compared with sketches"):

@@ -179,9 +179,9 @@ def test_the_value_has_the_decimals_of_its_limits():
 
 
 def test_a_direction_within_chance_is_marked():
-    shown = estimate(0.14, 0.08, 0.28, p=0.001, direction=-0.053, n=100)
-    assert "too low by 5.3 points on average, which may be chance" in conclude(shown).reading
-    assert "chance" not in conclude(replace(shown, n=10_000, effective_n=10_000.0)).reading
+    drawn = estimate(0.14, 0.08, 0.28, p=0.001, direction=-0.053, n=100)
+    assert "too low by 5.3 points on average, which may be chance" in conclude(drawn).reading
+    assert "chance" not in conclude(replace(drawn, n=10_000, effective_n=10_000.0)).reading
 
 
 def test_a_group_alone_says_nothing_about_all_rows():

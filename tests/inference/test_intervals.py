@@ -132,9 +132,9 @@ def test_the_debiased_pivot_is_its_formula(data):
         slope += 4 * p**2 * g**2 * v
         theta += p * g**2
         fourth += p * g**4
-    found = debiased_pivot(tc.profile.Profile.from_arrays(c, y), bins)
+    result = debiased_pivot(tc.profile.Profile.from_arrays(c, y), bins)
     expected = (x, floor, slope / theta, (fourth / theta**2 - 1) / n)
-    got = (found.center[0], found.null_variance[0], found.slope[0], found.curvature[0])
+    got = (result.center[0], result.null_variance[0], result.slope[0], result.curvature[0])
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
@@ -143,8 +143,8 @@ def test_the_debiased_pivot_is_its_formula(data):
 def test_the_debiased_interval_covers_near_zero_and_away_from_it(exponent):
     """1000 datasets of 1000 rows at 90 %: compatible with at least 0.87."""
     world, trials = World(Uniform(), Power(exponent)), datasets(1000)
-    found = debiased_interval(tc.profile.Profile.from_arrays(*world.draw(1000, trials, rng=5)), level=0.9)
-    hits = int(held(found, world.true_error()).sum())
+    result = debiased_interval(tc.profile.Profile.from_arrays(*world.draw(1000, trials, rng=5)), level=0.9)
+    hits = int(held(result, world.true_error()).sum())
     assert binomtest(hits, trials, 0.87, alternative="less").pvalue > 0.01, hits / trials
 
 
@@ -175,7 +175,7 @@ def test_the_band_holds_the_whole_curve(world):
 def test_the_band_is_the_best_of_all_runs():
     c = np.array([0.1] * 10 + [0.4] * 20 + [0.8] * 30)
     y = np.array([0] * 9 + [1] + [0] * 12 + [1] * 8 + [0] * 10 + [1] * 20)
-    found = band(tc.profile.Profile.from_arrays(c, y), level=0.9)
+    curve_band = band(tc.profile.Profile.from_arrays(c, y), level=0.9)
     from scipy.stats import beta, norm
 
     groups, low, high = [(10, 1), (20, 8), (30, 20)], np.zeros(3), np.ones(3)
@@ -190,12 +190,12 @@ def test_the_band_is_the_best_of_all_runs():
             n, k = (sum(g[x] for g in groups[i : j + 1]) for x in (0, 1))
             low[j:] = np.maximum(low[j:], beta.ppf(alpha, k, n - k + 1))
             high[: i + 1] = np.minimum(high[: i + 1], beta.ppf(1 - alpha, k + 1, n - k))
-    np.testing.assert_array_equal(found.score, [0.1, 0.4, 0.8])
-    np.testing.assert_allclose(found.low, low, atol=0.002)  # Bonferroni's level would be 0.014 away
-    np.testing.assert_allclose(found.high, high, atol=0.002)
-    ends = found.at([0.0, 0.25, 0.4, 0.9])
-    np.testing.assert_array_equal(ends[0], [0, found.low[0], found.low[1], found.low[2]])
-    np.testing.assert_array_equal(ends[1], [found.high[0], found.high[1], found.high[1], 1])
+    np.testing.assert_array_equal(curve_band.score, [0.1, 0.4, 0.8])
+    np.testing.assert_allclose(curve_band.low, low, atol=0.002)  # Bonferroni's level would be 0.014 away
+    np.testing.assert_allclose(curve_band.high, high, atol=0.002)
+    ends = curve_band.at([0.0, 0.25, 0.4, 0.9])
+    np.testing.assert_array_equal(ends[0], [0, curve_band.low[0], curve_band.low[1], curve_band.low[2]])
+    np.testing.assert_array_equal(ends[1], [curve_band.high[0], curve_band.high[1], curve_band.high[1], 1])
 
 
 # ------------------------------------------------------------------------------------------------ equivalence

@@ -42,22 +42,22 @@ def test_class_wise_intervals_cover_the_truth(classes, power, scheme):
     """25 datasets of 300 rows at 90 %: coverage compatible with 0.86. A plain bootstrap covers none of them with ten classes."""
     world = Classes(classes, power, seed=classes)
     error = world.error()
-    held = 0
+    covered = 0
     for i in range(25):
         _, scores, labels = world.draw(300)
         preds = tc.Predictions.from_probs(scores, labels)
-        found = tc.measure(preds, estimator=tc.BinnedECE(scheme=scheme), lens=tc.ClassWise(), level=0.9, rng=i)
-        assert found.value > error  # the plain estimate is far too large here
-        held += found.interval.low <= error <= found.interval.high
-    assert binomtest(held, 25, 0.86, alternative="less").pvalue > 0.01, held / 25
+        estimate = tc.measure(preds, estimator=tc.BinnedECE(scheme=scheme), lens=tc.ClassWise(), level=0.9, rng=i)
+        assert estimate.value > error  # the plain estimate is far too large here
+        covered += estimate.interval.low <= error <= estimate.interval.high
+    assert binomtest(covered, 25, 0.86, alternative="less").pvalue > 0.01, covered / 25
 
 
 def test_a_class_wise_error_that_is_there_is_found():
     world = Classes(5, 2.0, seed=1)
     _, scores, labels = world.draw(2000)
     for estimator in (tc.BinnedECE(), tc.SweepECE(), tc.NearestECE(norm=1), tc.BinnedECE(scheme="mass", norm=np.inf)):
-        found = tc.measure(tc.Predictions.from_probs(scores, labels), estimator=estimator, lens=tc.ClassWise())
-        assert found.interval.low > 0
+        estimate = tc.measure(tc.Predictions.from_probs(scores, labels), estimator=estimator, lens=tc.ClassWise())
+        assert estimate.interval.low > 0
 
 
 def clustered(clusters, rng, power=1.0):
@@ -71,25 +71,25 @@ def clustered(clusters, rng, power=1.0):
 def test_calibrated_clusters_are_not_called_miscalibrated(lens):
     """40 datasets of 50 clusters at 90 %: the interval reaches zero as often as compatible with 0.86."""
     rng = np.random.default_rng(7)
-    held = 0
+    covered = 0
     for i in range(40):
         p, y, g = clustered(50, rng)
         preds = tc.Predictions.from_probs(p, y, clusters=g)
-        held += tc.measure(preds, estimator=tc.BinnedECE(), lens=lens, level=0.9, rng=i).interval.low == 0
-    assert binomtest(held, 40, 0.86, alternative="less").pvalue > 0.01, held / 40
+        covered += tc.measure(preds, estimator=tc.BinnedECE(), lens=lens, level=0.9, rng=i).interval.low == 0
+    assert binomtest(covered, 40, 0.86, alternative="less").pvalue > 0.01, covered / 40
 
 
 def test_calibrated_series_in_time_are_not_called_miscalibrated():
     """40 series of 1000 rows in runs of 20 at 90 %, resampled in blocks of 40."""
     rng = np.random.default_rng(8)
-    held = 0
+    covered = 0
     for i in range(40):
         p, y, _ = clustered(50, rng)
-        found = tc.inference.bootstrap(
+        resampled = tc.inference.bootstrap(
             tc.BinnedECE(), tc.Predictions.from_probs(p, y), blocks=40, resamples=200, level=0.9, rng=i
         )
-        held += found.interval().low == 0
-    assert binomtest(held, 40, 0.86, alternative="less").pvalue > 0.01, held / 40
+        covered += resampled.interval().low == 0
+    assert binomtest(covered, 40, 0.86, alternative="less").pvalue > 0.01, covered / 40
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -106,13 +106,13 @@ def test_both_classes_of_clustered_binary_predictions_have_one_error(norm):
 def test_only_ratios_of_importance_weights_matter_to_class_wise_intervals(estimator):
     _, scores, labels = Classes(3, 1.5, seed=2).draw(300)
     w = np.random.default_rng(3).random(300) + 0.1
-    found = [
+    values = [
         tc.measure(
             tc.Predictions.from_probs(scores, labels, weights=scale * w), estimator=estimator, lens=tc.ClassWise()
         )
         for scale in (1.0, 1000.1)
     ]
-    np.testing.assert_allclose(*((est.value, est.interval.low, est.interval.high) for est in found), rtol=1e-6)
+    np.testing.assert_allclose(*((est.value, est.interval.low, est.interval.high) for est in values), rtol=1e-6)
 
 
 def test_the_mean_of_a_folded_normal_is_its_definition():

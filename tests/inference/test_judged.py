@@ -20,8 +20,8 @@ def draw(rows, trusted, accuracy, seed=0, power=1.5):
 
 def test_all_labels_trusted_is_the_default():
     c, y, judge, _ = draw(800, 10, 0.9)
-    judged, plain = tc.calibration_error(y, c, judge=judge), tc.calibration_error(y, c)
-    assert (judged.value, judged.interval) == (plain.value, plain.interval)
+    selected, plain = tc.calibration_error(y, c, judge=judge), tc.calibration_error(y, c)
+    assert (selected.value, selected.interval) == (plain.value, plain.interval)
 
 
 def test_coefficients_and_covariance_match_naive_loops():
@@ -69,8 +69,8 @@ def test_a_judge_of_noise_leaves_the_answer_of_the_trusted_labels():
     assert (both.value, both.interval, both.p_value) == (alone.value, alone.interval, alone.p_value)
     assert (both.n, both.trusted, both.worth) == (1000, 100, 100)
     other = 0.9 * c + 0.05
-    judged, plain = tc.compare(labels, c, other, judge=noise), tc.compare(labels[trusted], c[trusted], other[trusted])
-    assert (judged.difference, judged.interval) == (plain.difference, plain.interval)
+    selected, plain = tc.compare(labels, c, other, judge=noise), tc.compare(labels[trusted], c[trusted], other[trusted])
+    assert (selected.difference, selected.interval) == (plain.difference, plain.interval)
 
 
 def test_the_answer_states_accuracy_worth_and_its_assumption():

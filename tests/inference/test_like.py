@@ -108,9 +108,9 @@ def test_sklearn(strategy, bins):
     for seed in range(DATASETS):
         probs, labels = binary(seed)
         rates, scores = calibration.calibration_curve(labels, probs, n_bins=bins, strategy=strategy)
-        found = convention.estimator(tc.profile.Profile.from_arrays(probs, labels)).bins
-        np.testing.assert_allclose(found.mean_outcome, rates, atol=1e-12)
-        np.testing.assert_allclose(found.mean_score, scores, atol=1e-12)
+        result = convention.estimator(tc.profile.Profile.from_arrays(probs, labels)).bins
+        np.testing.assert_allclose(result.mean_outcome, rates, atol=1e-12)
+        np.testing.assert_allclose(result.mean_score, scores, atol=1e-12)
 
 
 @pytest.mark.parametrize("bins", [10, 15])
@@ -163,17 +163,17 @@ def test_relplot():
 def test_relplots_smooth_error_by_its_definition():
     """Where relplot is not installed: sums over points, kernel by kernel, at the bandwidth its search ends at."""
     scores, labels = binary(3)
-    found = tc.SmoothECE(rule="relplot")(tc.profile.Profile.from_arrays(scores, labels))
-    sigma = float(found.settings["bandwidth"][0])
+    result = tc.SmoothECE(rule="relplot")(tc.profile.Profile.from_arrays(scores, labels))
+    sigma = float(result.settings["bandwidth"][0])
     assert sigma * 1024 == int(sigma * 1024)
     points = max(2000, round(20 / sigma)) // 2 + 1
     grid = np.arange(points) / (points - 1)
     values, ones = np.zeros(points), np.zeros(points)
     for c, y in zip(scores, labels, strict=True):
         j = min(int(c * (points - 1)), points - 2)
-        for place, part in ((j, 1 - (c * (points - 1) - j)), (j + 1, c * (points - 1) - j)):
-            values[place] += part * (c - y)
-            ones[place] += part
+        for position, part in ((j, 1 - (c * (points - 1) - j)), (j + 1, c * (points - 1) - j)):
+            values[position] += part * (c - y)
+            ones[position] += part
     inner = np.ones(points)
     inner[[0, -1]] = 0  # the ends have no mirror image
     offset = 0.5 if points % 2 == 0 else 0.0
@@ -189,7 +189,7 @@ def test_relplots_smooth_error_by_its_definition():
     at = np.linspace(0, 1, max(round(10 / sigma), 200))
     both = [np.interp(at, grid, [smooth(mass, t) for t in grid]) for mass in (values, ones)]
     expected = np.abs(both[0]).sum() / (both[1] + 1e-4).sum()
-    assert found.value == pytest.approx(expected, abs=1e-9)
+    assert result.value == pytest.approx(expected, abs=1e-9)
 
 
 def test_relplot_counts_scores_of_one_half():
@@ -197,8 +197,8 @@ def test_relplot_counts_scores_of_one_half():
     scores = np.repeat([1.0, 0.6], 100)
     labels = np.repeat([1, 0, 1, 0], [70, 30, 60, 40])
     theirs, exact = relplot.smECE(scores, labels), tc.SmoothECE()(tc.profile.Profile.from_arrays(scores, labels)).value
-    moved = relplot.smECE(np.where(scores == 1, 0.998, scores), labels)
-    assert abs(moved - exact) < 0.003  # a move by 0.002 cannot matter more
+    mask = relplot.smECE(np.where(scores == 1, 0.998, scores), labels)
+    assert abs(mask - exact) < 0.003  # a move by 0.002 cannot matter more
     assert theirs < 0.75 * exact
 
 
@@ -228,8 +228,11 @@ def test_guo_2017():
 def test_robustness_metrics_bins_by_the_floor_of_a_product_in_single_precision():
     def theirs(probs, labels):
         c, right = probs.max(axis=1).astype(np.float32), probs.argmax(axis=1) == labels
-        place = np.minimum(np.floor(c * np.float32(15)).astype(int), 14)
-        return sum(abs(c[place == k].mean() - right[place == k].mean()) * (place == k).mean() for k in set(place))
+        bin_index = np.minimum(np.floor(c * np.float32(15)).astype(int), 14)
+        return sum(
+            abs(c[bin_index == k].mean() - right[bin_index == k].mean()) * (bin_index == k).mean()
+            for k in set(bin_index)
+        )
 
     agree(tc.like("robustness-metrics"), theirs, several)
 
@@ -238,9 +241,9 @@ def adaptive(probs: np.ndarray, labels: np.ndarray, threshold: float) -> float:
     """Nixon et al. 2019, equations 3 and 4, on data without ties."""
     classes = []
     for k in range(probs.shape[1]):
-        kept = probs[:, k] >= threshold
-        order = np.argsort(probs[kept, k])
-        c, y = probs[kept, k][order], (labels[kept] == k)[order]
+        mask = probs[:, k] >= threshold
+        order = np.argsort(probs[mask, k])
+        c, y = probs[mask, k][order], (labels[mask] == k)[order]
         cuts = [math.ceil(r * len(c) / 15) for r in range(16)]
         gaps = [abs(c[a:b].mean() - y[a:b].mean()) for a, b in itertools.pairwise(cuts) if b > a]
         classes.append(np.mean(gaps))
@@ -317,5 +320,5 @@ def test_sklearn_l2_is_the_root_of_the_mean_squared_distance_of_its_curve(strate
     counts = np.bincount(np.searchsorted(edges[1:-1], p), minlength=8)
     expected = np.sqrt((counts / 400) @ (rates - means) ** 2)
     convention = tc.like("sklearn", bins=8, strategy=strategy, norm="l2")
-    found = tc.calibration_error(y, p, estimator=convention.estimator, lens=convention.lens)
-    assert float(found) == pytest.approx(expected, abs=1e-12)
+    estimate = tc.calibration_error(y, p, estimator=convention.estimator, lens=convention.lens)
+    assert float(estimate) == pytest.approx(expected, abs=1e-12)

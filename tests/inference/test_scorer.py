@@ -25,8 +25,8 @@ def test_cross_validation_scores_by_minus_the_error(classes):
     model = LogisticRegression()
     scores = cross_val_score(model, X, y, cv=[(np.arange(200), np.arange(200, 400))], scoring=tc.scorer(tc.BinnedECE()))
     probs = model.fit(X[:200], y[:200]).predict_proba(X[200:])
-    given = probs[:, 1] if classes == 2 else probs
-    expected = tc.calibration_error(y[200:], given, classes=list(model.classes_), estimator=tc.BinnedECE())
+    mask = probs[:, 1] if classes == 2 else probs
+    expected = tc.calibration_error(y[200:], mask, classes=list(model.classes_), estimator=tc.BinnedECE())
     assert scores.tolist() == [-float(expected)]
     assert scores[0] < 0
 
@@ -39,9 +39,9 @@ def test_a_grid_search_takes_the_better_calibrated_model():
 
 def test_the_metric_fits_make_scorer():
     X, y = data()
-    made = make_scorer(tc.scorer().metric, response_method="predict_proba", greater_is_better=False)
+    result = make_scorer(tc.scorer().metric, response_method="predict_proba", greater_is_better=False)
     model = LogisticRegression().fit(X, y == "dog")
-    assert made(model, X, y == "dog") == tc.scorer()(model, X, y == "dog") <= 0
+    assert result(model, X, y == "dog") == tc.scorer()(model, X, y == "dog") <= 0
 
 
 def test_a_model_without_probabilities_is_refused_by_name():

@@ -34,11 +34,11 @@ def mass_bins(c, bins):
     order = np.argsort(c, kind="stable")
     c, n, cuts = c[order], len(c), [0]
     for k in range(1, bins):
-        place = -(-k * n // bins)
-        first, last = np.searchsorted(c, c[min(place, n - 1)]), np.searchsorted(c, c[min(place, n - 1)], "right")
-        if first < place < last:
-            place = last if (place - first) / (last - first) >= 0.5 else first
-        cuts.append(place)
+        position = -(-k * n // bins)
+        first, last = np.searchsorted(c, c[min(position, n - 1)]), np.searchsorted(c, c[min(position, n - 1)], "right")
+        if first < position < last:
+            position = last if (position - first) / (last - first) >= 0.5 else first
+        cuts.append(position)
     cuts = sorted({*cuts, n})
     return [order[a:b] for a, b in pairwise(cuts)]
 
@@ -48,9 +48,9 @@ def test_spiegelhalter_is_its_formula(data):
     c, y = DATA[data]
     z = sum((yi - ci) * (1 - 2 * ci) for ci, yi in zip(c, y, strict=True))
     z /= np.sqrt(sum((1 - 2 * ci) ** 2 * ci * (1 - ci) for ci in c))
-    found = spiegelhalter(tc.profile.Profile.from_arrays(c, y), resamples=9999)
-    assert found.statistic == pytest.approx(z)
-    assert found.p_value == pytest.approx(2 * norm.sf(abs(z)), abs=0.05)
+    result = spiegelhalter(tc.profile.Profile.from_arrays(c, y), resamples=9999)
+    assert result.statistic == pytest.approx(z)
+    assert result.p_value == pytest.approx(2 * norm.sf(abs(z)), abs=0.05)
 
 
 @pytest.mark.parametrize("data", ["uniform", "two-signed", "reversed", "rounded"])
@@ -61,22 +61,22 @@ def test_hosmer_lemeshow_is_its_formula_with_one_degree_of_freedom_per_bin(data)
     for rows in bins:
         expected = c[rows].sum()
         total += (y[rows].sum() - expected) ** 2 / (expected * (1 - expected / len(rows)))
-    found = hosmer_lemeshow(tc.profile.Profile.from_arrays(c, y), bins=10, resamples=9999)
-    assert found.statistic == pytest.approx(total)
-    assert found.p_value == pytest.approx(chi2.sf(total, len(bins)), abs=0.05)
+    result = hosmer_lemeshow(tc.profile.Profile.from_arrays(c, y), bins=10, resamples=9999)
+    assert result.statistic == pytest.approx(total)
+    assert result.p_value == pytest.approx(chi2.sf(total, len(bins)), abs=0.05)
 
 
 @spread_out
 @pytest.mark.parametrize("statistic", ["kuiper", "ks"])
 def test_kuiper_walks_over_distinct_scores(data, statistic):
     c, y = DATA[data]
-    walk, place = [0.0], 0.0
+    walk, position = [0.0], 0.0
     for score in np.unique(c):
-        place += (y[c == score] - score).sum()
-        walk.append(place)
+        position += (y[c == score] - score).sum()
+        walk.append(position)
     far = max(walk) - min(walk) if statistic == "kuiper" else max(abs(f) for f in walk)
-    found = kuiper(tc.profile.Profile.from_arrays(c, y), statistic=statistic)
-    assert found.statistic == pytest.approx(far / np.sqrt((c * (1 - c)).sum()))
+    result = kuiper(tc.profile.Profile.from_arrays(c, y), statistic=statistic)
+    assert result.statistic == pytest.approx(far / np.sqrt((c * (1 - c)).sum()))
 
 
 def test_consistency_p_value_counts_redraws_that_reach_the_estimate():
@@ -93,12 +93,12 @@ def test_consistency_p_value_counts_redraws_that_reach_the_estimate():
 @pytest.mark.parametrize("data", DATA)
 def test_p_values_are_never_zero_and_order_of_rows_does_not_matter(test, data):
     c, y = DATA[data]
-    found = test(tc.profile.Profile.from_arrays(c, y), resamples=99)
-    assert 0.01 <= found.p_value <= 1
+    result = test(tc.profile.Profile.from_arrays(c, y), resamples=99)
+    assert 0.01 <= result.p_value <= 1
     other = np.random.default_rng(3).permutation(len(c))
     again = test(tc.profile.Profile.from_arrays(c[other], y[other]), resamples=99)
-    assert again.statistic == pytest.approx(found.statistic)
-    assert again.p_value == pytest.approx(found.p_value, abs=0.011)
+    assert again.statistic == pytest.approx(result.statistic)
+    assert again.p_value == pytest.approx(result.p_value, abs=0.011)
 
 
 @pytest.mark.parametrize("test", TESTS.values(), ids=TESTS.keys())

@@ -40,8 +40,8 @@ def test_estimates_are_those_of_the_paper(rows: list[tuple[int, int]]) -> None:
     error = OutputCells.of(Profile.from_arrays(s, y))
     plugin = debiased = 0.0
     for value in np.unique(s):
-        here = y[s == value]
-        share, rate, count = len(here) / len(y), here.mean(), len(here)
+        mask = y[s == value]
+        share, rate, count = len(mask) / len(y), mask.mean(), len(mask)
         plugin += share * (value - rate) ** 2
         debiased += share * ((value - rate) ** 2 - (rate * (1 - rate) / (count - 1) if count > 1 else 0))
     assert_allclose(squared_errors(error.outputs, error.counts, error.ones), [plugin, debiased], atol=1e-12)
@@ -65,12 +65,12 @@ def test_the_explicit_bound_is_the_papers_formula() -> None:
     n, bins, smallest, level, estimate = 50_000, 15, 0.05, 0.9, 3e-4
     for estimator, pieces in (("debiased", 4), ("plugin", 3)):
         delta = (1 - level) / pieces
-        found = upper_bound(estimate, n=n, bins=bins, smallest=smallest, level=level, estimator=estimator)
+        result = upper_bound(estimate, n=n, bins=bins, smallest=smallest, level=level, estimator=estimator)
         c = sqrt(3 / (n * smallest) * log(2 * bins / delta))
         last = 3 * sqrt(bins) / n * log(n / delta) + delta / n
         if estimator == "plugin":
             last = bins / (2 * n) * log(2 * bins / delta)
-        assert_allclose(found - estimate, c * found + sqrt(2 * (1 + c) * found / n * log(2 / delta)) + last)
+        assert_allclose(result - estimate, c * result + sqrt(2 * (1 + c) * result / n * log(2 / delta)) + last)
     assert upper_bound(0.0, n=1000, bins=10, smallest=0.01, level=0.9, estimator="debiased") == inf
 
 

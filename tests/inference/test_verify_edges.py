@@ -125,12 +125,12 @@ def naive_tails(cells, squared, closed, stop):
     """All nulls in turn, in plain loops; the functions that make gaps have tests of their own."""
     s, counts, a, n = cells.outputs, cells.counts, cells.weight, cells.rows
     limits = exact_limit._gap_limits(cells)
-    seen = np.array([a[k] * terms(s[k], counts[k], cells.ones[k]) for k in range(len(s))])
+    observed = np.array([a[k] * terms(s[k], counts[k], cells.ones[k]) for k in range(len(s))])
     for part in (1.0, 0.75, 0.5, 0.25, 0.0):
         for gaps in exact_limit._divisions(cells, limits, part * squared):
             rest = (1 - part) * squared
             rates = np.array([min(max(s[k] + gaps[k], 0), 1) for k in range(len(s))])
-            null = NullTerms(s, counts, rates, a, seen, cells.spread, n * rest)
+            null = NullTerms(s, counts, rates, a, observed, cells.spread, n * rest)
             if part == 1:
                 yield null.tail()
                 continue
@@ -154,16 +154,16 @@ def naive_tails(cells, squared, closed, stop):
 def test_every_null_is_tried(closed, squared, spread):
     s, counts = np.array([0.1, 0.4, 0.7, 0.95]), np.array([100.0, 50.0, 49.0, 3.0])
     cells = OutputCells(s, counts, np.array([12.0, 18.0, 30.0, 2.0]), np.array([0.5, 0.5, 0.25, 0.5]), 202.0, spread)
-    found = list(exact_limit._null_probabilities(cells, squared, closed, 0.05))
+    result = list(exact_limit._null_probabilities(cells, squared, closed, 0.05))
     expected = list(naive_tails(cells, squared, closed, 0.05))
-    assert_allclose(sorted(found), sorted(expected), rtol=1e-9)
+    assert_allclose(sorted(result), sorted(expected), rtol=1e-9)
 
 
 def test_nulls_of_few_rows_and_of_an_output_never_seen():
     cells = OutputCells(np.array([0.2, 0.9]), np.array([12.0, 0.0]), np.array([3.0, 0.0]), np.array([1.0, 0.5]), 12.0)
     for squared in (0.001, 0.02, 0.3):
-        found, expected = (f(cells, squared, False, 0.05) for f in (exact_limit._null_probabilities, naive_tails))
-        assert_allclose(sorted(found), sorted(expected), rtol=1e-9)
+        result, expected = (f(cells, squared, False, 0.05) for f in (exact_limit._null_probabilities, naive_tails))
+        assert_allclose(sorted(result), sorted(expected), rtol=1e-9)
 
 
 def test_an_output_never_seen_has_no_gap_among_those_seen():
@@ -266,10 +266,10 @@ def test_the_explicit_bound_ends_where_its_condition_does():
     """Every output needs more than 12/n log(2B/delta)."""
     n, bins, level = 5000, 4, 0.9
     for estimator, pieces in (("debiased", 4), ("plugin", 3)):
-        least = 12 / n * np.log(2 * bins / ((1 - level) / pieces))
+        lowest = 12 / n * np.log(2 * bins / ((1 - level) / pieces))
         options = {"n": n, "bins": bins, "level": level, "estimator": estimator}
-        assert upper_bound(1e-4, smallest=least, **options) == inf
-        assert upper_bound(1e-4, smallest=least * 1.0001, **options) < inf
+        assert upper_bound(1e-4, smallest=lowest, **options) == inf
+        assert upper_bound(1e-4, smallest=lowest * 1.0001, **options) < inf
     # an estimate far below 0 is no less than an estimate that leaves a constant of 0
     options = {"n": n, "bins": bins, "smallest": 0.25, "level": level, "estimator": "debiased"}
     assert upper_bound(-1.0, **options) == upper_bound(-2.0, **options) > 0

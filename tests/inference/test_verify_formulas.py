@@ -32,9 +32,9 @@ def naive_moments(t, shape):
 def naive_chance(t):
     gap = (OUTPUTS - ONES / COUNTS) ** 2
     debiased = gap - (ONES / COUNTS) * (1 - ONES / COUNTS) / (COUNTS - 1)
-    share, seen = COUNTS / COUNTS.sum(), np.maximum(debiased, 0.0)
+    share, observed = COUNTS / COUNTS.sum(), np.maximum(debiased, 0.0)
     chances = []
-    for form in (np.ones(3), seen / (share @ seen)):
+    for form in (np.ones(3), observed / (share @ observed)):
         variance, third = naive_moments(t, form)
         shape = 4 * variance**3 / third**2
         scale = sqrt(variance / shape)
@@ -79,7 +79,7 @@ def test_the_limits_of_a_rate_are_those_of_clopper_and_pearson():
 
 
 def naive_spread(codes, s, n, k, a):
-    together = own = linear = alone = 0.0
+    together = own_values = linear = alone = 0.0
     gap, many = (k / n - s) * a, len(s)
     pairs, single = np.zeros((many, many)), np.zeros(many)
     for row in codes.T:
@@ -92,10 +92,10 @@ def naive_spread(codes, s, n, k, a):
                     pairs[row[c], row[d]] += q[c] * q[d]
         linear += float((q * gap[row] ** 2).sum() - (q * gap[row]).sum() ** 2)
     for i in range(many):
-        own += (a[i] / n[i] * single[i]) ** 2
+        own_values += (a[i] / n[i] * single[i]) ** 2
         for j in range(many):
             together += a[i] / n[i] * a[j] / n[j] * pairs[i, j] ** 2
-    return 1 + together / own, linear / alone
+    return 1 + together / own_values, linear / alone
 
 
 @pytest.mark.parametrize("rows", [7, 50])
@@ -153,8 +153,8 @@ def test_gaps_along_a_direction_have_the_squared_error_wanted(squared):
 def test_the_gaps_seen_are_one_of_the_nulls():
     cells = OutputCells(np.array([0.1, 0.6]), np.array([1.0, 20.0]), np.array([1.0, 3.0]), np.ones(2), 21.0)
     gaps = list(exact_limit._divisions(cells, exact_limit._gap_limits(cells), 1e-4))[1]
-    seen = np.array([sqrt(0.9**2 - 0.1 * 0.9), -sqrt((0.15 - 0.6) ** 2 - 0.6 * 0.4 / 20)])
-    assert_allclose(gaps / gaps[0], seen / seen[0])
+    observed = np.array([sqrt(0.9**2 - 0.1 * 0.9), -sqrt((0.15 - 0.6) ** 2 - 0.6 * 0.4 / 20)])
+    assert_allclose(gaps / gaps[0], observed / observed[0])
 
 
 def test_outputs_of_the_largest_variance_are_filled_first():

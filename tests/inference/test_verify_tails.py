@@ -44,12 +44,12 @@ def enumerated(s, n, p, weight, observed):
 @pytest.mark.parametrize("name", CASES)
 def test_the_tail_is_that_of_all_datasets(name):
     s, n, p, k, weight = parts(name)
-    seen = weight * terms(s, n, k)
+    observed = weight * terms(s, n, k)
     np.testing.assert_allclose(
-        seen, [w * naive_term(*cell) for w, *cell in zip(weight, s, n, k, strict=True)], atol=1e-14
+        observed, [w * naive_term(*cell) for w, *cell in zip(weight, s, n, k, strict=True)], atol=1e-14
     )
-    null = NullTerms(s, n, p, weight, seen)
-    expected = enumerated(s, n, p, weight, max(float(seen.sum()), 0.0))
+    null = NullTerms(s, n, p, weight, observed)
+    expected = enumerated(s, n, p, weight, max(float(observed.sum()), 0.0))
     # Within rounding to 2048 cells: T a fraction of a cell beyond the one observed may count.
     assert expected - 1e-9 <= null.tail() <= expected + 0.01
     assert 0.001 < expected < 1
@@ -73,8 +73,8 @@ def test_an_output_of_poisson_counts(name):
         left = observed - weight[j] * naive_term(s[j], ones + zeros, ones)
         others = enumerated(s[:j], n[:j], p[:j], weight[:j], left) if j else float(left >= -1e-12)
         expected += chance * others
-    found = NullTerms(s, n, p, weight, seen).tail_with(j, rows, rate)
-    assert expected - 1e-6 <= found <= expected + 0.015
+    result = NullTerms(s, n, p, weight, seen).tail_with(j, rows, rate)
+    assert expected - 1e-6 <= result <= expected + 0.015
 
 
 @pytest.mark.parametrize(("outputs", "spread"), [(12, 1.6), (400, 1.0), (400, 1.4)])
@@ -94,8 +94,8 @@ def test_large_counts_are_looked_at_in_steps():
     s, n, p = np.array([0.3, 0.8]), np.array([2e6, 3e6]), np.array([0.301, 0.7995])
     rng = np.random.default_rng(0)
     drawn = terms(s, n, rng.binomial(n.astype(int), p, (40_000, 2)).astype(float)).sum(axis=1)
-    seen = np.full(2, np.quantile(drawn, 0.05) / 2)
-    assert NullTerms(s, n, p, np.ones(2), seen).tail() == pytest.approx(0.05, abs=0.006)
+    observed = np.full(2, np.quantile(drawn, 0.05) / 2)
+    assert NullTerms(s, n, p, np.ones(2), observed).tail() == pytest.approx(0.05, abs=0.006)
 
 
 @pytest.mark.parametrize("name", ["spread", "confident", "hard 0 and 1, one miss"])
@@ -111,9 +111,9 @@ def test_the_atlas_asks_what_verify_answers(name):
         rows = np.repeat(s, counts)
         labels = np.concatenate([np.arange(c) < k for c, k in zip(counts, ones, strict=True)]).astype(int)
         verdict = tc.verify(tc.Predictions.from_probs(rows, labels), threshold).verdict
-        asked = rejects(OutputCells.counted(s, counts.astype(float), ones.astype(float)), threshold, 0.95)
-        assert asked == (verdict == "promised")
-        answers.add(asked)
+        request = rejects(OutputCells.counted(s, counts.astype(float), ones.astype(float)), threshold, 0.95)
+        assert request == (verdict == "promised")
+        answers.add(request)
     assert answers == {True, False}
 
 
@@ -134,6 +134,6 @@ def test_the_limit_lies_where_promises_end():
     preds = tc.Predictions.from_probs(p, (rng.random(3000) < p).astype(int))
     limit = tc.verify(preds, 0.5).high
     for threshold in (0.001, 0.9 * limit, 1.02 * limit, 1.0):
-        found = tc.verify(preds, threshold)
-        assert (found.verdict == "promised") == (threshold > limit)
-        assert found.high == pytest.approx(limit, rel=0.02)
+        verification = tc.verify(preds, threshold)
+        assert (verification.verdict == "promised") == (threshold > limit)
+        assert verification.high == pytest.approx(limit, rel=0.02)

@@ -27,10 +27,10 @@ def runner(tmp_path):
     def run(script: str, **environment: str) -> tuple[int, str, str]:
         summary = tmp_path / "summary.md"
         summary.write_text("")
-        known = {"PATH": f"{command.parent}:{os.environ['PATH']}", "GITHUB_STEP_SUMMARY": str(summary)}
+        reference = {"PATH": f"{command.parent}:{os.environ['PATH']}", "GITHUB_STEP_SUMMARY": str(summary)}
         ran = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
-            env=os.environ | known | environment,
+            env=os.environ | reference | environment,
             capture_output=True,
             text=True,
             check=False,

@@ -105,8 +105,8 @@ def test_inspect_reports_the_metric_of_its_mock_model(tmp_path):
     def stated():
         async def score(state, target):
             answer, _, confidence = state.output.completion.partition(" ")
-            known = {} if confidence == "?" else {"confidence": float(confidence)}
-            return Score(value=CORRECT if answer == target.text else INCORRECT, answer=answer, metadata=known)
+            reference = {} if confidence == "?" else {"confidence": float(confidence)}
+            return Score(value=CORRECT if answer == target.text else INCORRECT, answer=answer, metadata=reference)
 
         return score
 
@@ -151,10 +151,10 @@ def test_evaluate_loads_the_module_from_its_file(tmp_path, monkeypatch):
     y = (rng.random(300) < p).astype(int)
     metric = evaluate.load(module.__file__, cache_dir=str(tmp_path))
     for add in (lambda: metric.add_batch(references=y, predictions=p), None):
-        found = metric.compute(references=y, predictions=p) if add is None else (add(), metric.compute())[1]
+        result = metric.compute(references=y, predictions=p) if add is None else (add(), metric.compute())[1]
         expected = tc.calibration_error(y, p)
-        assert found["calibration_error"] == pytest.approx(float(expected))
-        assert found["high"] == pytest.approx(float(expected.interval.high))
+        assert result["calibration_error"] == pytest.approx(float(expected))
+        assert result["high"] == pytest.approx(float(expected.interval.high))
     classes = module.CalibrationError().compute(
         references=y, predictions=np.column_stack([1 - p, p]), estimator=tc.BinnedECE()
     )

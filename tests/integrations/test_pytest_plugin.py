@@ -31,11 +31,11 @@ def run(tmp_path, *options):
 
 
 def test_a_check_passes_fails_and_says_why(tmp_path):
-    said = run(tmp_path, "--calibration-max-error", "0.1")
-    assert "1 failed, 2 passed" in said
-    assert "FAIL: at 95% the error " in said
-    assert "and 0.05 is allowed; " in said
-    assert "root-mean-square calibration error" in said
+    answer = run(tmp_path, "--calibration-max-error", "0.1")
+    assert "1 failed, 2 passed" in answer
+    assert "FAIL: at 95% the error " in answer
+    assert "and 0.05 is allowed; " in answer
+    assert "root-mean-square calibration error" in answer
 
 
 def test_a_check_without_a_limit_is_an_error(tmp_path):

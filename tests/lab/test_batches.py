@@ -84,8 +84,8 @@ def test_a_cell_gives_the_same_numbers_alone_or_in_company():
 
 
 def test_streams_come_from_names_and_not_from_the_bits_of_a_world():
-    moved = World(Beta(np.nextafter(WORLD.scores.alpha, 9), WORLD.scores.beta), WORLD.curve)
-    first, again = (simulate([Cell("a", world, 300, 40, (EW,))], rng=1)[0][0] for world in (WORLD, moved))
+    curve = World(Beta(np.nextafter(WORLD.scores.alpha, 9), WORLD.scores.beta), WORLD.curve)
+    first, again = (simulate([Cell("a", world, 300, 40, (EW,))], rng=1)[0][0] for world in (WORLD, curve))
     np.testing.assert_allclose(again, first, atol=1e-9)
     assert not np.allclose(simulate([Cell("b", WORLD, 300, 40, (EW,))], rng=1)[0][0], first)
 

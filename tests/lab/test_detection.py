@@ -39,10 +39,10 @@ def test_a_rate_knows_its_error():
 def test_detection_is_the_share_above_the_null_quantile():
     rng = np.random.default_rng(0)
     null, real = rng.normal(size=4000), rng.normal(1.0, 1.0, size=1000)
-    found = detect(null, real, 0.05)
-    assert found.critical == pytest.approx(1.645, abs=0.08)
-    assert abs(found.rate - 0.2595) < 3 * found.standard_error  # P(N(1,1) > 1.645)
-    assert found.standard_error > Rate(found.hits, found.m).standard_error  # the critical value is uncertain too
+    result = detect(null, real, 0.05)
+    assert result.critical == pytest.approx(1.645, abs=0.08)
+    assert abs(result.rate - 0.2595) < 3 * result.standard_error  # P(N(1,1) > 1.645)
+    assert result.standard_error > Rate(result.hits, result.m).standard_error  # the critical value is uncertain too
 
 
 def test_a_discrete_statistic_never_exceeds_its_level():
@@ -81,25 +81,25 @@ def test_coverage_resamples_estimators_without_a_closed_form():
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [World(Uniform()), World(Beta(2.0, 0.3)), PAPER_WORLDS["resnet110_c10"]])
 def test_the_test_of_rank_series_keeps_its_level(world):
-    found = type_one(RankSeries(), world, n=300, m=datasets(600))
-    assert binomtest(found.hits, found.m, 0.05).pvalue > 0.001
-    assert found.critical is None
+    result = type_one(RankSeries(), world, n=300, m=datasets(600))
+    assert binomtest(result.hits, result.m, 0.05).pvalue > 0.001
+    assert result.critical is None
 
 
 @pytest.mark.slow
 def test_simulated_critical_values_keep_their_level_on_fresh_data():
     world = World(Uniform(), Power(1.0))
-    found = power(SweepECE(), world, n=300, m=datasets(1000))
-    assert abs(found.rate - 0.05) < 3.5 * found.standard_error
+    result = power(SweepECE(), world, n=300, m=datasets(1000))
+    assert abs(result.rate - 0.05) < 3.5 * result.standard_error
 
 
 @pytest.mark.slow
 def test_roelofs_section_5_4_small_samples_see_only_large_errors():
     # "if one has under 500 samples, the miscalibration must be greater than 10% to be detected reliably" (EW)
-    found = {
+    values = {
         error: power(BinnedECE(norm=2), World(Uniform(), power_curve(error)), n=500, m=300) for error in (0.03, 0.1)
     }
-    assert found[0.03].rate < 0.5 < 0.8 < found[0.1].rate
+    assert values[0.03].rate < 0.5 < 0.8 < values[0.1].rate
 
 
 def test_the_own_test_and_the_estimate_agree_roughly():
@@ -126,17 +126,17 @@ def test_needed_rows_have_an_interval_and_powers_do_not_fall():
 
 
 def test_samples_needed_brackets_the_power():
-    found = samples_needed(RankSeries(), error=0.12, m=200, target=0.8)
-    assert min(found.tried) < found.low <= found.n <= max(found.tried)
-    again = power(RankSeries(), World(Uniform(), power_curve(0.12)), n=found.n, m=300, rng=9)
+    needed = samples_needed(RankSeries(), error=0.12, m=200, target=0.8)
+    assert min(needed.tried) < needed.low <= needed.n <= max(needed.tried)
+    again = power(RankSeries(), World(Uniform(), power_curve(0.12)), n=needed.n, m=300, rng=9)
     assert abs(again.rate - 0.8) < 0.13
     harder = samples_needed(RankSeries(), error=0.08, m=200, target=0.8)
-    assert 1.4 < harder.n / found.n < 4.0  # about (0.12 / 0.08)^2
+    assert 1.4 < harder.n / needed.n < 4.0  # about (0.12 / 0.08)^2
 
 
 def test_a_world_keeps_its_scores_when_its_error_is_scaled():
-    found = samples_needed(RankSeries(), error=0.15, world=PAPER_WORLDS["resnet110_c100"], m=50)
-    assert found.n <= 1000
+    needed = samples_needed(RankSeries(), error=0.15, world=PAPER_WORLDS["resnet110_c100"], m=50)
+    assert needed.n <= 1000
 
 
 @pytest.mark.parametrize(

@@ -91,10 +91,10 @@ class TestCommandLine:
 
     def test_bias(self, run, predictions_file):
         code, out, _ = run("bias", predictions_file, "--m", 5, "--n", 100, "--workers", 1, "--json")
-        found = json.loads(out)
+        record = json.loads(out)
         assert code == 0
-        assert {row["estimator"] for row in found["rows"]} >= {"RankSeries", "SweepECE"}
-        assert found["rows"][0]["n"] == 100
+        assert {row["estimator"] for row in record["rows"]} >= {"RankSeries", "SweepECE"}
+        assert record["rows"][0]["n"] == 100
         code, out, _ = run("bias", predictions_file, "--m", 5, "--n", 100, "--workers", 1)
         assert "simulated world" in out
 

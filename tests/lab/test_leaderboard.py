@@ -46,11 +46,11 @@ def test_no_estimator_is_missing_from_the_leaderboard():
     from truecal.estimators import Estimator
 
     public = [getattr(tc.estimators, name) for name in tc.estimators.__all__]
-    known = {kind for kind in public if isinstance(kind, type) and issubclass(kind, Estimator)} - {Estimator}
+    known_names = {kind for kind in public if isinstance(kind, type) and issubclass(kind, Estimator)} - {Estimator}
     # Worlds have one probability a row, and what literature.py measures is not the error whose truth they know.
-    cited = {kind for kind in known if kind.__module__ == "truecal.estimators.literature"}
+    cited = {kind for kind in known_names if kind.__module__ == "truecal.estimators.literature"}
     others = {tc.GeneralizedECE, *cited}
-    assert {type(e) for e in all_estimators().values()} == known - others
+    assert {type(e) for e in all_estimators().values()} == known_names - others
 
 
 def test_a_function_is_ranked_beside_the_estimators(monkeypatch):

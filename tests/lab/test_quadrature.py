@@ -26,8 +26,8 @@ def test_beta_moments_are_exact(alpha, beta):
 def test_the_tail_below_the_spacing_of_floats_is_seen():
     # E[log(1-c)] = digamma(beta) - digamma(alpha+beta), about -21: most of it where c rounds to 1. log c alone cannot know.
     alpha, beta = 2.7752, 0.0478
-    seen = Beta(alpha, beta).expectation(lambda c, rest: np.log(np.maximum(rest, 1e-308)))
-    assert seen == pytest.approx(digamma(beta) - digamma(alpha + beta), rel=1e-4)
+    observed = Beta(alpha, beta).expectation(lambda c, rest: np.log(np.maximum(rest, 1e-308)))
+    assert observed == pytest.approx(digamma(beta) - digamma(alpha + beta), rel=1e-4)
 
 
 @given(st.floats(0.01, 0.99), st.floats(0.05, 5.0), st.floats(0.05, 5.0))
@@ -58,7 +58,7 @@ def test_a_mixture_is_the_weighted_sum_of_its_parts():
 @pytest.mark.parametrize("beyond", [1e-3, 1e-5, 1e-8, 1e-11])
 @pytest.mark.parametrize("edge", [0.0, 1 / 32, 0.25, 0.5, 1.0])
 def test_a_jump_beside_the_edge_of_a_panel_is_seen(edge, beyond):
-    for place in (edge + beyond, edge - beyond):
-        if 0 < place < 1:
-            seen = Uniform().expectation(lambda c, rest, place=place: (c < place).astype(float))
-            assert seen == pytest.approx(place, abs=1e-12)
+    for position in (edge + beyond, edge - beyond):
+        if 0 < position < 1:
+            mask = Uniform().expectation(lambda c, rest, position=position: (c < position).astype(float))
+            assert mask == pytest.approx(position, abs=1e-12)

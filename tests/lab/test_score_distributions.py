@@ -28,17 +28,17 @@ def test_draws_have_the_moments_of_the_quadrature(name):
     assert np.all((c >= 0) & (c <= 1))
     np.testing.assert_allclose(c + rest, 1.0, atol=1e-15)
     for function in (lambda c, rest: c, lambda c, rest: c**2, lambda c, rest: np.sqrt(rest)):
-        seen = function(c, rest)
-        error = seen.std() / np.sqrt(seen.size)
-        assert abs(seen.mean() - scores.expectation(function)) < 4 * error
+        observed = function(c, rest)
+        error = observed.std() / np.sqrt(observed.size)
+        assert abs(observed.mean() - scores.expectation(function)) < 4 * error
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(2.7752, 0.0478), (1.1, 0.1), (0.06, 0.9), (3.0, 4.0)])
 def test_beta_draws_pass_a_kolmogorov_smirnov_test(alpha, beta):
     # In log(1-c) or log c, whichever end is crowded: there the draws are far from each other.
     c, rest = Beta(alpha, beta).draw(np.random.default_rng(2), (20_000,))
-    tail, here, there = (rest, beta, alpha) if alpha >= beta else (c, alpha, beta)
-    assert stats.kstest(tail, stats.beta(here, there).cdf).pvalue > 0.001
+    tail, mask, there = (rest, beta, alpha) if alpha >= beta else (c, alpha, beta)
+    assert stats.kstest(tail, stats.beta(mask, there).cdf).pvalue > 0.001
 
 
 def test_a_sixth_of_a_saturated_world_rounds_to_one_but_keeps_its_rest():

@@ -41,21 +41,21 @@ def test_every_estimator_is_compared_with_the_truth_in_its_own_norm():
 
 
 def test_estimators_may_depend_on_the_world():
-    found = trials(
+    simulated = trials(
         lambda name: {name.upper(): BinnedECE(bins=len(name))},
         {"a": World(Uniform()), "bb": World(Uniform())},
         n=[50],
         m=5,
     )
-    assert [t.estimator_name for t in found] == ["A", "BB"]
+    assert [t.estimator_name for t in simulated] == ["A", "BB"]
 
 
 def test_a_table_of_trials_is_tidy():
-    found = trials({"EW": BinnedECE(), "EM": BinnedECE(scheme="mass")}, {"w": World(Uniform())}, n=[50, 60], m=5)
-    table = table_of(found)
+    simulated = trials({"EW": BinnedECE(), "EM": BinnedECE(scheme="mass")}, {"w": World(Uniform())}, n=[50, 60], m=5)
+    table = table_of(simulated)
     assert len(table) == 4
     assert table["n"].tolist() == [50, 50, 60, 60]
-    assert table[1]["bias"] == found[1].bias
+    assert table[1]["bias"] == simulated[1].bias
 
 
 @pytest.mark.parametrize(

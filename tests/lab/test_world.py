@@ -59,9 +59,9 @@ def test_outcomes_follow_the_curve(name):
     assert outcomes.dtype == bool
     assert abs(outcomes.mean() - world.accuracy()) < 4 * outcomes.std() / np.sqrt(outcomes.size)
     for low, high in ((0.2, 0.6), (0.6, 0.9), (0.9, 0.99), (0.99, 1.0)):
-        here = (scores >= low) & (scores < high)
-        gap = outcomes[here] - world.curve(scores[here])
-        assert abs(gap.mean()) < 4 * gap.std() / np.sqrt(here.sum())
+        mask = (scores >= low) & (scores < high)
+        gap = outcomes[mask] - world.curve(scores[mask])
+        assert abs(gap.mean()) < 4 * gap.std() / np.sqrt(mask.sum())
 
 
 def test_the_seed_decides_the_draw():
@@ -77,11 +77,11 @@ def test_recalibration_moves_the_scores_and_not_the_outcomes(name):
     raw = PAPER_WORLDS[name]
     fixed = raw.perfectly_recalibrated()
     assert fixed.true_error() == 0.0
-    shown, outcomes = fixed.draw(2000, 2, rng=3)
+    drawn, outcomes = fixed.draw(2000, 2, rng=3)
     before, same = raw.draw(2000, 2, rng=3)
     np.testing.assert_array_equal(outcomes, same)
     clear = before < 1 - 1e-9  # closer to 1, c alone has lost what the truth still depends on
-    np.testing.assert_allclose(shown[clear], raw.curve(before[clear]), atol=1e-6)
+    np.testing.assert_allclose(drawn[clear], raw.curve(before[clear]), atol=1e-6)
     assert raw.partly_recalibrated(0.02).true_error() == pytest.approx(0.02, abs=1e-9)
 
 
@@ -176,8 +176,8 @@ class TestMapsThatMergeScores:
             assert self.world.true_error(norm) == pytest.approx(by_hand, abs=1e-9)
 
     def test_the_true_error_by_simulation(self):
-        shown, outcomes = self.world.draw(400_000, rng=0)
-        gaps = [(np.mean(shown == v), v - outcomes[shown == v].mean()) for v in (0.2, 0.5, 0.9)]
+        drawn, outcomes = self.world.draw(400_000, rng=0)
+        gaps = [(np.mean(drawn == v), v - outcomes[drawn == v].mean()) for v in (0.2, 0.5, 0.9)]
         simulated = np.sqrt(sum(share * gap**2 for share, gap in gaps))
         assert simulated == pytest.approx(self.world.true_error(), abs=0.003)
 
@@ -202,7 +202,7 @@ class TestMapsThatMergeScores:
 
 def test_drawn_rates_belong_to_the_drawn_scores():
     world = PAPER_WORLDS["resnet110_c100"].partly_recalibrated(0.02)
-    shown, rates = world.draw_rates(2000, 3, rng=5)
+    drawn, rates = world.draw_rates(2000, 3, rng=5)
     scores, _ = world.draw(2000, 3, rng=5)
-    np.testing.assert_array_equal(shown, scores)
-    assert np.sqrt(np.mean((shown - rates) ** 2)) == pytest.approx(0.02, rel=0.1)
+    np.testing.assert_array_equal(drawn, scores)
+    assert np.sqrt(np.mean((drawn - rates) ** 2)) == pytest.approx(0.02, rel=0.1)

@@ -61,8 +61,8 @@ def test_rows_are_resampled_whole():
     binary = tc.Predictions.from_probs(p, (RNG.random(400) < p - 0.2).astype(int))
     widths = []
     for lens in (tc.TopLabel(), tc.AllLabels()):
-        found = tc.inference.bootstrap(tc.BinnedECE(bins=2), binary, lens=lens, resamples=1000).interval()
-        widths.append(found.high - found.low)
+        resampled = tc.inference.bootstrap(tc.BinnedECE(bins=2), binary, lens=lens, resamples=1000).interval()
+        widths.append(resampled.high - resampled.low)
     assert widths[1] == pytest.approx(widths[0], rel=0.12)
 
 

@@ -107,8 +107,8 @@ class Browser:
     def requests(self):
         """Addresses asked for since the page was opened, other than the page and its own data."""
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-        return [url for url in asked if not url.startswith(("data:", "blob:"))]
+        request = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        return [url for url in request if not url.startswith(("data:", "blob:"))]
 
     def media(self, **features):
         """Emulate media features such as prefers_color_scheme, or a media type."""

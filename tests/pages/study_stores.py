@@ -70,14 +70,21 @@ def fake_store(
     rows, bins = [], []
     for (i, model), dataset, severity, run in product(enumerate(models), datasets, severities, seeds):
         job = f"{i}-{dataset}-{severity}-{run}"
-        place = {"job": job, "model": model, "dataset": dataset, "severity": severity, "seed": run, "selection": "all"}
-        place |= {"family": families[i % len(families)], "size": float(10 ** (1 + i % 4)), "n": 900, "warnings": ""}
+        position = {
+            "job": job,
+            "model": model,
+            "dataset": dataset,
+            "severity": severity,
+            "seed": run,
+            "selection": "all",
+        }
+        position |= {"family": families[i % len(families)], "size": float(10 ** (1 + i % 4)), "n": 900, "warnings": ""}
         error = 0.05 + 0.1 * rng.random() + 0.08 * severity
         for recalibrator, (metric, (lens, scheme, count, norm)) in product(recalibrators, metrics.items()):
             value = error if metric == "error" else rng.random() * 0.1 + 0.02 * severity
             about = {"recalibrator": recalibrator, "lens": lens, "metric": metric, "scheme": scheme, "bins": count}
             ends = {} if metric == "nll" else {"low": 0.7 * value, "high": 1.3 * value, "level": 0.95}
-            rows.append(place | about | {"norm": norm, "value": value} | ends)
+            rows.append(position | about | {"norm": norm, "value": value} | ends)
         for recalibrator, lens, scheme in product(recalibrators, lenses, ("mass", "width")):
             confidence = np.sort(rng.uniform(0.3, 1, 15))
             outcome = np.round(np.clip(confidence + rng.normal(0, 0.05, 15), 0, 1) * 60) / 60

@@ -41,15 +41,15 @@ def test_the_slider_gives_the_library_s_binned_error(browser, binary_page):
     for scheme, norm in itertools.product(("width", "mass"), (1, 2)):
         browser.choose("scheme", scheme)
         browser.choose("norm", str(norm))
-        seen = set()
+        observed = set()
         for bins in BINS:
             browser.move(bins)
             expected = tc.BinnedECE(bins=bins, scheme=scheme, norm=norm)(profile).value
             assert abs(browser.error - expected) < 1e-9, (scheme, norm, bins)
             assert browser.one("#error").text == f"{expected:.3f}"
             assert browser.one("#bins-shown").text == str(bins)
-            seen.add(browser.error)
-        assert len(seen) == len(BINS)  # the error moves
+            observed.add(browser.error)
+        assert len(observed) == len(BINS)  # the error moves
 
 
 def test_float32_scores_and_ties_fall_into_the_same_bins(browser, tmp_path):
@@ -91,11 +91,11 @@ def test_the_bins_and_their_intervals_are_the_library_s(browser, binary_page):
     browser.move(12)
     bins = tc.BinnedECE(bins=12)(tc.OneClass()(binary())).bins
     low, high = bins.interval(0.95)
-    shown = browser.run(
+    answer = browser.run(
         "return [...document.querySelectorAll('#bin-table tbody tr')].map(r => [...r.cells].map(c => Number(c.dataset.sort)))"
     )
     expected = zip(bins.counts, bins.mean_score, bins.mean_outcome, low, high, strict=True)
-    for row, wanted in zip(shown, expected, strict=True):
+    for row, wanted in zip(answer, expected, strict=True):
         assert row[1:] == pytest.approx([float(w) for w in wanted], abs=1e-7)
 
 

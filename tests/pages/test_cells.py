@@ -34,10 +34,10 @@ def profiles():
 def test_every_offered_number_of_bins_gives_the_binned_error(profile, scheme):
     cells = cells_of(profile)
     for bins in range(1, MAX_BINS + 1):
-        places = getattr(cells, scheme)[bins - 1]
+        positions = getattr(cells, scheme)[bins - 1]
         for norm in (1, 2, np.inf):
             expected = tc.BinnedECE(bins=bins, scheme=scheme, norm=norm)(profile).value
-            assert error(cells, places, norm) == pytest.approx(expected, abs=1e-12)
+            assert error(cells, positions, norm) == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_sweep_is_the_sweep():

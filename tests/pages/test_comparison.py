@@ -33,8 +33,10 @@ def test_the_numbers_are_the_library_s(page):
         limits = estimate.interval.low, estimate.interval.high
         assert models[name][1:3] == [rounded(estimate.value, *limits), interval(*limits)]
         assert models[name][6] == f"{tc.scores.brier(preds):.4f}"
-    found = tc.inference.compare_many(binary().labels, {name: p.probs for name, p in three().items()}, resamples=200)
-    for row, pair in zip(cells_of_table(text, "pair-table"), found, strict=True):
+    comparisons = tc.inference.compare_many(
+        binary().labels, {name: p.probs for name, p in three().items()}, resamples=200
+    )
+    for row, pair in zip(cells_of_table(text, "pair-table"), comparisons, strict=True):
         limits = float(pair.interval.low), float(pair.interval.high)
         assert row[1:3] == [rounded(pair.difference, *limits, "+"), interval(*limits, "+")]
 

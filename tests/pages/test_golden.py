@@ -24,8 +24,8 @@ def numbers(name, *, nudged=False):
     make, sizes, lens = EXAMPLES[name]
     preds = make(*sizes)
     by = "site" if name == "binary" else None
-    judged = last_bits_moved(preds) if nudged else preds
-    page = gather_model(judged, title="golden", lens=lens, by=by)
+    selected = last_bits_moved(preds) if nudged else preds
+    page = gather_model(selected, title="golden", lens=lens, by=by)
     numbers = plain(page.pick("conclusion", "mean_score", "mean_outcome"))
     numbers["estimates"] = [[title, list(estimate.frame())] for title, estimate in page.estimates]
     numbers["classes"] = [[row["name"], row["rate"], list(row["estimate"].frame())] for row in page.classes]
@@ -34,9 +34,9 @@ def numbers(name, *, nudged=False):
     remedies = {name: getattr(evaluation, name) for name in ("winner", "recommended", "reason", "tied")}
     remedies["rows"] = list(evaluation.frame())
     drawn = plain(page.drawn()["remedies"])
-    shown = {**numbers, "curves": thin(plain(page.curves))}
-    shown["recalibration"] = {**remedies, "curves": thin(drawn)}
-    return json.loads(json.dumps(plain(shown)))
+    values = {**numbers, "curves": thin(plain(page.curves))}
+    values["recalibration"] = {**remedies, "curves": thin(drawn)}
+    return json.loads(json.dumps(plain(values)))
 
 
 def last_bits_moved(preds):
@@ -63,19 +63,19 @@ def flat(value, at=""):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_report_keeps_its_numbers_when_the_last_bit_of_the_input_moves_too(name):
     """Machines differ in the last bits of a logarithm or a sum; what is simulated and printed must not follow them."""
-    shown = numbers(name)
-    compare(shown, json.loads(GOLDEN.read_text())[name], rel=1e-5, abs=1e-7)
-    compare(numbers(name, nudged=True), shown, rel=0, abs=1e-6)
+    drawn = numbers(name)
+    compare(drawn, json.loads(GOLDEN.read_text())[name], rel=1e-5, abs=1e-7)
+    compare(numbers(name, nudged=True), drawn, rel=0, abs=1e-6)
 
 
 def compare(found, kept, **tolerance):
     found, kept = flat(found), flat(kept)
     assert found.keys() == kept.keys()
-    for place, value in kept.items():
+    for position, value in kept.items():
         if isinstance(value, float) and np.isfinite(value):
-            assert found[place] == pytest.approx(value, **tolerance), place
+            assert found[position] == pytest.approx(value, **tolerance), position
         else:
-            assert found[place] == value or (value != value and found[place] != found[place]), place
+            assert found[position] == value or (value != value and found[position] != found[position]), position
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ class Page(HTMLParser):
 def written(tmp_path, preds, *, fast=True, **options):
     path = report(preds, tmp_path / "report.html", fast=fast, **options)
     text = path.read_text(encoding="utf-8")
-    found = re.search(r'<script type="application/json" id="content">(.*?)</script>', text, re.DOTALL)
-    return text, json.loads(found.group(1))
+    matches = re.search(r'<script type="application/json" id="content">(.*?)</script>', text, re.DOTALL)
+    return text, json.loads(matches.group(1))
 
 
 def test_numbers_are_those_of_the_library(tmp_path):
@@ -238,10 +238,10 @@ def test_recalibration(tmp_path):
     messages = []
     text, _ = written(tmp_path, preds, fast=False, progress=messages.append)
     rows = {row[0]: row for row in cells_of_table(text, "recalibration-table")}
-    found = evaluate({"Beta calibration": BetaCalibration()}, preds)
+    evaluation = evaluate({"Beta calibration": BetaCalibration()}, preds)
     before = tc.measure(preds)
     assert rows["uncalibrated"][1] == rounded(before.value, before.interval.low, before.interval.high)
-    assert rows["Beta calibration"][3] == f"{found['Beta calibration'].log_loss:.4f}"
+    assert rows["Beta calibration"][3] == f"{evaluation['Beta calibration'].log_loss:.4f}"
     assert float(rows["Beta calibration"][1]) < float(rows["uncalibrated"][1])
     assert "recalibrating on held-out folds" in messages
 
@@ -255,9 +255,9 @@ def test_recalibration_of_many_rows_uses_a_sample():
     from truecal.pages.model import recalibrate
     from truecal.pages.sources import source_of
 
-    found = recalibrate(source_of(multiclass(700, 3000), lens=tc.TopLabel(), by=(), level=0.95, rng=0))
-    assert found.rows[0].error.n == 333
-    assert found.rows[0].name == "uncalibrated"
+    result = recalibrate(source_of(multiclass(700, 3000), lens=tc.TopLabel(), by=(), level=0.95, rng=0))
+    assert result.rows[0].error.n == 333
+    assert result.rows[0].name == "uncalibrated"
 
 
 def test_the_fingerprint_names_the_data(tmp_path):
@@ -347,9 +347,9 @@ def test_segments_and_clinical_numbers_are_those_of_the_calls(tmp_path):
     bad = (columns["site"] == "<b>B</b>") & (columns["device"] == "mobile")
     preds = tc.Predictions.from_probs(p, (rng.random(n) < np.clip(p - 0.2 * bad, 0, 1)).astype(int), columns=columns)
     text = tc.report(preds, tmp_path / "page.html", by=["site", "device"], clinical=True).read_text()
-    found = tc.audit(preds, by=["site", "device"], tolerance=0.02)
+    search = tc.audit(preds, by=["site", "device"], tolerance=0.02)
     part = text[text.index('id="segments"') : text.index('id="clinical"')]
-    (segment,) = found.segments
+    (segment,) = search.segments
     assert "site is &lt;b&gt;B&lt;/b&gt;, device is mobile" in part
     assert rounded(segment.difference, segment.low, segment.high, "+") in part
     assert interval(segment.low, segment.high, "+") in part

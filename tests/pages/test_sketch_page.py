@@ -70,8 +70,8 @@ def test_a_page_of_rows_says_nothing_of_sketches(tmp_path):
 def test_sketch_and_scan_give_the_same_numbers():
     c, y = crowded(2000)
     sketch = Sketch.from_arrays(c, y)
-    found = scan(pl.LazyFrame({"p": c, "y": y}), label="y", score="p")
-    expected, content = content_of(sketch), content_of(found)
+    counted = scan(pl.LazyFrame({"p": c, "y": y}), label="y", score="p")
+    expected, content = content_of(sketch), content_of(counted)
     assert content["cells"] == expected["cells"]
     assert content["head"] == {**expected["head"], "lens": "positive class"}
     assert content["lens_name"] == "positive class"
@@ -112,8 +112,8 @@ def test_from_the_command_line(tmp_path, capsys):
         rows = slice(1000 * i, 1000 * i + 1000)
         pl.DataFrame({"p": c[rows], "y": y[rows].astype(int), "day": i}).write_parquet(tmp_path / f"{i}.parquet")
     out = tmp_path / "page.html"
-    asked = ["report", f"{tmp_path}/*.parquet", "--engine", "duckdb", "--by", "day", "--fast", "--out", str(out)]
-    assert main(asked) == 0
+    options = ["report", f"{tmp_path}/*.parquet", "--engine", "duckdb", "--by", "day", "--fast", "--out", str(out)]
+    assert main(options) == 0
     assert "scanned 3000 rows in 3 files with duckdb" in capsys.readouterr().err
     text = out.read_text()
     assert "read by duckdb" in text
@@ -155,9 +155,9 @@ def test_a_page_of_many_rows_takes_bounded_work(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     p = rng.beta(2, 0.5, 2_000_000)
     frame = pl.LazyFrame({"y": rng.random(len(p)) < p**1.1, "p": p, "site": rng.integers(0, 3, len(p))})
-    found = scan(frame, label="y", score="p", by="site")
+    counted = scan(frame, label="y", score="p", by="site")
     messages = []
-    text = report(found, tmp_path / "page.html", progress=messages.append).read_text()
+    text = report(counted, tmp_path / "page.html", progress=messages.append).read_text()
     # ten orders of rows for every group, the whole twice, and for norm 1; two bases each
     assert sum(fitted) <= 2 * 10 * (3 + 4)
     assert "Recalibration and single classes need rows" in text

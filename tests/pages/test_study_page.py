@@ -31,15 +31,15 @@ def means(store, metric, *, dataset="digits", severity=0.0, recalibrator="none",
     """The naive mean over seeds: {model: (error, value, low, high)}."""
     found = {}
     rows = store.frame().rows(named=True)
-    here = [
+    subset = [
         row
         for row in rows
         if (row["dataset"], row["severity"], row["recalibrator"]) == (dataset, severity, recalibrator)
     ]
-    for model in {row["model"] for row in here}:
+    for model in {row["model"] for row in subset}:
 
         def mean(name, column, model=model):
-            values = [row[column] for row in here if row["model"] == model and row["metric"] == name]
+            values = [row[column] for row in subset if row["model"] == model and row["metric"] == name]
             return None if None in values else sum(values) / len(values)
 
         found[model] = (mean("error", "value"), *(mean(metric, column) for column in ("value", "low", "high")))
@@ -67,25 +67,25 @@ def test_the_packed_numbers_are_the_means_over_seeds(store):
     assert left_out == []
     names = [model["name"] for model in record["models"]]
     for measure, columns in zip(record["measures"], record["columns"], strict=True):
-        for at, (values, lows, highs) in columns.items():
-            place = record["places"][int(at)]
-            choice = {name: place[name] for name in ("dataset", "severity", "recalibrator")}
-            wanted = means(store, measure["metric"], **choice)
+        for points, (values, lows, highs) in columns.items():
+            position = record["places"][int(points)]
+            choice = {name: position[name] for name in ("dataset", "severity", "recalibrator")}
+            expected = means(store, measure["metric"], **choice)
             for i, name in enumerate(names):
-                assert values[i] / 1e6 == pytest.approx(wanted[name][1], abs=6e-7)
+                assert values[i] / 1e6 == pytest.approx(expected[name][1], abs=6e-7)
                 if measure["metric"] == "nll":
                     assert lows is None
                     assert highs is None
                 else:
-                    assert lows[i] / 1e4 == pytest.approx(wanted[name][2], abs=6e-5)
-                    assert highs[i] / 1e4 == pytest.approx(wanted[name][3], abs=6e-5)
+                    assert lows[i] / 1e4 == pytest.approx(expected[name][2], abs=6e-5)
+                    assert highs[i] / 1e4 == pytest.approx(expected[name][3], abs=6e-5)
 
 
 def test_what_does_not_fit_is_left_out_by_name_and_error_never_is(store):
     numbers, left_out = explorer_numbers(store.frame(), room=6000)
-    kept = [measure["metric"] for measure in numbers["measures"]]
-    assert kept[:2] == ["error", "rank-series-l2"]
-    assert len(kept) + len(left_out) == 5
+    selected = [measure["metric"] for measure in numbers["measures"]]
+    assert selected[:2] == ["error", "rank-series-l2"]
+    assert len(selected) + len(left_out) == 5
     assert "Binned error, 15 bins, equal width, maximum, class-wise" in left_out
     assert len(json.dumps(numbers["columns"], separators=(",", ":"))) < 6100
 
@@ -114,12 +114,12 @@ def test_the_sections_hold_the_analyses(page, store):
     frame = store.frame()
     several = ["rank-series-l2", "ece-mass-100-l1"]
     counts = {row["model"]: row for row in tc.study.pareto(frame, metrics=several).frame("counts").rows(named=True)}
-    shown = before(text, "pareto-table")
-    assert len(shown) == len(counts) == 9
+    drawn = before(text, "pareto-table")
+    assert len(drawn) == len(counts) == 9
     assert len(cells_of_table(text, "pareto-table")) == 18
-    for row in shown:
-        wanted = counts[unescape(row[0])]
-        assert row[2:4] == [str(wanted["fronts"]), str(wanted["of"])]
+    for row in drawn:
+        expected = counts[unescape(row[0])]
+        assert row[2:4] == [str(expected["fronts"]), str(expected["of"])]
     later = tc.study.error_against_calibration(frame, recalibrator="temperature").frame("trends")
     after = [row[3] for row in cells_of_table(text, "error-calibration-table") if row[-1] == "after temperature"]
     assert after == [f"{s:.3f}" for s in later.filter(pl.col("family").is_null())["slope"]]
@@ -138,9 +138,9 @@ def test_the_sections_hold_the_analyses(page, store):
 
 def test_the_content_survives_json(store):
     content = gather_study(store, title=None, megabytes=2.0, command=None)
-    kept = json.loads(json.dumps(content.record()))
-    again = StudyPage.from_record(kept)
-    assert again.record() == kept
+    record = json.loads(json.dumps(content.record()))
+    again = StudyPage.from_record(record)
+    assert again.record() == record
     assert again.explorer["numbers"]["places"] == content.explorer["numbers"]["places"]
     assert again.html() == content.html()
 
@@ -380,7 +380,7 @@ def test_families_are_a_filter_and_the_front_is_that_of_those_shown(browser, pag
     boxes[1].click()
     browser.settle()
     family = dict(store.frame().select("model", "family").unique().rows())
-    agrees(browser, {name: at for name, at in means(store, "rank-series-l2").items() if family[name] != "mlp"})
+    agrees(browser, {name: points for name, points in means(store, "rank-series-l2").items() if family[name] != "mlp"})
     for box in (boxes[0], boxes[2]):
         box.click()
         browser.settle()
@@ -391,15 +391,15 @@ def test_families_are_a_filter_and_the_front_is_that_of_those_shown(browser, pag
 
 def test_the_finding_says_whether_the_intervals_support_it(browser, page, store):
     browser.open(page)
-    wanted = means(store, "rank-series-l2")
-    best = min(wanted, key=lambda name: wanted[name][1])
-    rivals = sum(at[2] <= wanted[best][3] for name, at in wanted.items() if name != best)
+    expected = means(store, "rank-series-l2")
+    best = min(expected, key=lambda name: expected[name][1])
+    rivals = sum(points[2] <= expected[best][3] for name, points in expected.items() if name != best)
     finding = browser.one("#finding").text
     assert best in finding
-    assert f"{wanted[best][1]:.4f}" in finding
+    assert f"{expected[best][1]:.4f}" in finding
     support = browser.one("#support").text
-    pairs = [(a, b) for a in wanted for b in wanted if a < b]
-    apart = sum(wanted[a][3] < wanted[b][2] or wanted[b][3] < wanted[a][2] for a, b in pairs)
+    pairs = [(a, b) for a in expected for b in expected if a < b]
+    apart = sum(expected[a][3] < expected[b][2] or expected[b][3] < expected[a][2] for a, b in pairs)
     assert f"{apart} of {len(pairs)} orders" in support
     assert (f"overlaps those of {rivals} of the 8" in support) == (rivals > 0)
     pick(browser, "metric", "Binned error, 100 bins, equal mass, mean absolute")
@@ -456,12 +456,12 @@ def test_a_brush_keeps_the_models_under_it(browser, page, store):
         area, -reach[0], -reach[1]
     ).click_and_hold().move_by_offset(reach[0], 2 * reach[1]).release().perform()
     browser.settle()
-    kept = shown(browser)
-    assert 0 < len(kept) < len(everyone)
-    most = max(everyone[name][0] for name in kept)
-    least = min(everyone[name][0] for name in everyone if name not in kept)
-    assert most <= least  # the left half was brushed: the smaller errors
-    assert f"{len(kept)} models under the brush" in browser.one("#models-heading").text
+    selected = shown(browser)
+    assert 0 < len(selected) < len(everyone)
+    largest = max(everyone[name][0] for name in selected)
+    lowest = min(everyone[name][0] for name in everyone if name not in selected)
+    assert largest <= lowest  # the left half was brushed: the smaller errors
+    assert f"{len(selected)} models under the brush" in browser.one("#models-heading").text
     browser.one("#release").click()
     browser.settle()
     assert len(shown(browser)) == len(everyone)
@@ -521,8 +521,8 @@ def test_selections_lenses_of_classes_and_models_without_a_family(browser, tmp_p
     frame = fake_store(severities=(0.0,), recalibrators=("none", "temperature", "vector")).frame()
     rare = frame.with_columns(selection=pl.lit(NASTY), value=pl.col("value") * 0.5, low=None, high=None)
     odd = frame.filter(pl.col("metric") == "rank-series-l2").with_columns(lens=pl.lit(f"class:{NASTY}"))
-    some = pl.concat([frame, rare.cast(frame.schema), odd]).with_columns(family=None, size=None).cast(frame.schema)
-    store = FakeStore(some, fake_store(severities=(0.0,)).diagrams())
+    subset = pl.concat([frame, rare.cast(frame.schema), odd]).with_columns(family=None, size=None).cast(frame.schema)
+    store = FakeStore(subset, fake_store(severities=(0.0,)).diagrams())
     path = report_study(store, tmp_path / "page.html")
     text = path.read_text()
     assert text.index("What temperature does") < text.index("What vector does")
@@ -541,7 +541,7 @@ def test_selections_lenses_of_classes_and_models_without_a_family(browser, tmp_p
 @pytest.mark.parametrize("count", [1, 2, 60])
 def test_every_size_draws(browser, tmp_path, count):
     families = [f"family {k}" for k in range(20)] if count == 60 else ["only"]
-    some = fake_store([f"m{k}" for k in range(count)], families=families, severities=(0.0,), seeds=(0,))
-    browser.open(report_study(some, tmp_path / "page.html"))
+    subset = fake_store([f"m{k}" for k in range(count)], families=families, severities=(0.0,), seeds=(0,))
+    browser.open(report_study(subset, tmp_path / "page.html"))
     assert len(shown(browser)) == count
     assert browser.complaints() == []

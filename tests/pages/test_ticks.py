@@ -23,8 +23,8 @@ def test_ticks_differ(browser, tmp_path, name):
           [...axis.querySelectorAll('text')].filter((t) => getComputedStyle(t).opacity !== '0').map((t) => t.textContent));
         """
     )
-    shown = [ticks for ticks in axes if ticks]
-    assert len(shown) >= 4
-    for ticks in shown:
+    values = [ticks for ticks in axes if ticks]
+    assert len(values) >= 4
+    for ticks in values:
         assert len(set(ticks)) == len(ticks) > 1, ticks
     assert browser.crowded() == []

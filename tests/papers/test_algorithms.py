@@ -390,14 +390,14 @@ def test_recalibrations(method):
     c, y = draw(4, 150)
     if method == "histogram":
         ours = tc.recalibration.HistogramBinning(bins=15, scheme="width", input="probs")
-        expected = [mean(yi for ci, yi in zip(c, y, strict=True) if int(15 * ci) == int(15 * at)) for at in c]
+        expected = [mean(yi for ci, yi in zip(c, y, strict=True) if int(15 * ci) == int(15 * points)) for points in c]
     else:
         ours = tc.recalibration.IsotonicCalibration(input="probs")
         order = np.argsort(c)
         means = [[mean(y[order[a : z + 1]]) if z >= a else 1.0 for z in range(c.size)] for a in range(c.size)]
         expected = np.empty(c.size)
-        for place, row in enumerate(order):  # the largest least mean of the blocks that hold the row
-            expected[row] = max(min(means[a][place:]) for a in range(place + 1))
+        for position, row in enumerate(order):  # the largest least mean of the blocks that hold the row
+            expected[row] = max(min(means[a][position:]) for a in range(position + 1))
     assert_equal(ours.fit(c, y.astype(int)).predict_proba(c)[:, 1], expected)
 
 

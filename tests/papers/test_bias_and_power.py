@@ -30,8 +30,8 @@ def test_roelofs_figure_1_a_calibrated_model_looks_bad():
 @pytest.mark.full
 def test_peng_uncalibrated_means():
     # The paper: mean bias KNN -0.115, SWEEP -0.281, DEBIASED -0.521, EW -1.210; mean |bias| KNN 0.183, SWEEP 0.364.
-    found = peng.benchmark("uncalibrated", Setting(100))
-    percent = {name: np.array([100 * t.bias for t in found if t.estimator_name == name]) for name in peng.ESTIMATORS}
+    result = peng.benchmark("uncalibrated", Setting(100))
+    percent = {name: np.array([100 * t.bias for t in result if t.estimator_name == name]) for name in peng.ESTIMATORS}
     mean = {name: abs(values.mean()) for name, values in percent.items()}
     absolute = {name: np.abs(values).mean() for name, values in percent.items()}
     assert mean["KNN"] < mean["SWEEP"] < mean["DEBIASED"] < mean["EW"]
@@ -46,13 +46,13 @@ def test_peng_uncalibrated_means():
 @pytest.mark.parametrize("group", ["recalibrated", "calibrated"])
 def test_rank_series_is_the_least_biased_on_recalibrated_worlds(group):
     worlds = peng.world_groups(Setting(60))[group]
-    found = tc.lab.trials(peng.peng_estimators, worlds, n=(200, 800, 3200), m=60)
-    absolute = {name: np.mean([abs(t.bias) for t in found if t.estimator_name == name]) for name in peng.ESTIMATORS}
+    simulated = tc.lab.trials(peng.peng_estimators, worlds, n=(200, 800, 3200), m=60)
+    absolute = {name: np.mean([abs(t.bias) for t in simulated if t.estimator_name == name]) for name in peng.ESTIMATORS}
     assert min(absolute, key=absolute.get) == "RankSeries"
 
 
 @pytest.mark.slow
 def test_roelofs_figure_8_rank_series_above_sweep_above_equal_width():
     table = roelofs.figure_8(Setting(200), n=(10_000,), errors=(0.0125,)).table
-    found = {r["estimator"]: r["power"] for r in table}
-    assert found["RankSeries"] > found["EMsweep"] > found["EW"]
+    values = {r["estimator"]: r["power"] for r in table}
+    assert values["RankSeries"] > values["EMsweep"] > values["EW"]

@@ -41,10 +41,10 @@ def test_intervals_of_binned_errors_are_never_inverted(make, given, data):
 
 
 def test_figure_2_draws_the_intervals_of_its_table(data):
-    made = outputs.figure_2(Setting(60, data=data))
-    bands = made.figure().axes[0].collections
+    result = outputs.figure_2(Setting(60, data=data))
+    bands = result.figure().axes[0].collections
     for band, kind in zip(bands, ("plugin", "debiased"), strict=True):
-        rows = [row for row in made.table if row["estimator"] == kind]
+        rows = [row for row in result.table if row["estimator"] == kind]
         corners = band.get_paths()[0].vertices
         drawn = {(round(x, 9), round(y, 9)) for x, y in corners}
         for row in rows:

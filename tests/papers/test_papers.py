@@ -100,18 +100,18 @@ def assert_legible(figure):
         assert axes.get_ylabel() or not axes.get_subplotspec().is_first_col() or len(axes.get_yticklabels()) > 6
         for k, labels in enumerate((axes.get_xticklabels(), axes.get_yticklabels())):
             inside = sorted(axes.get_xlim() if k == 0 else axes.get_ylim())
-            shown = [t for t in labels if t.get_text() and inside[0] <= t.get_position()[k] <= inside[1]]
-            boxes = [t.get_window_extent() for t in shown if t.get_rotation() % 90 == 0]
-            assert not any(first.overlaps(second) for first, second in pairwise(boxes)), [t.get_text() for t in shown]
+            values = [t for t in labels if t.get_text() and inside[0] <= t.get_position()[k] <= inside[1]]
+            boxes = [t.get_window_extent() for t in values if t.get_rotation() % 90 == 0]
+            assert not any(first.overlaps(second) for first, second in pairwise(boxes)), [t.get_text() for t in values]
 
 
 @pytest.mark.parametrize(("name", "data"), [marked(command) for command in COMMANDS])
 def test_every_experiment_writes_a_table_and_a_figure(name, data, network_file, small, monkeypatch, tmp_path):
-    made = []
+    results = []
     figure = Experiment.figure
-    monkeypatch.setattr(Experiment, "figure", lambda self: made.append(self) or figure(self))
-    given = ["--data", f"{data}={network_file}"] if data else []
-    words = ["run", name, *given, "--quick", "--m", "4", "--workers", "1", "--folder", str(tmp_path)]
+    monkeypatch.setattr(Experiment, "figure", lambda self: results.append(self) or figure(self))
+    inputs = ["--data", f"{data}={network_file}"] if data else []
+    words = ["run", name, *inputs, "--quick", "--m", "4", "--workers", "1", "--folder", str(tmp_path)]
     assert main(words) == 0
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     with (tmp_path / f"{name}.csv").open() as file:
@@ -119,7 +119,7 @@ def test_every_experiment_writes_a_table_and_a_figure(name, data, network_file, 
     assert rows
     assert all(len(row) == len(header) for row in rows)
     if name not in OTHERS:  # drawn by truecal
-        assert_legible(figure(made[0]))
+        assert_legible(figure(results[0]))
 
 
 @pytest.mark.full
@@ -193,11 +193,11 @@ own_object = OwnError()
 
 @pytest.mark.parametrize("name", ["roelofs-fig1", "roelofs-fig4", "roelofs-fig6", "roelofs-fig15", "peng-fig8"])
 def test_worlds_and_estimators_of_ones_own(name, small, network_file, tmp_path):
-    here = "tests.papers.test_papers"
-    own = ["--world", f"mine={here}:own_world", "--estimator", f"gap={here}:own_error", "--figure", "pdf"]
-    own += [part for name in ("OwnError", "own_object") for part in ("--estimator", f"{name}={here}:{name}")]
+    subset = "tests.papers.test_papers"
+    own_values = ["--world", f"mine={subset}:own_world", "--estimator", f"gap={subset}:own_error", "--figure", "pdf"]
+    own_values += [part for name in ("OwnError", "own_object") for part in ("--estimator", f"{name}={subset}:{name}")]
     words = ["--m", "4", "--workers", "1", "--cache", str(tmp_path / "cache"), "--folder", str(tmp_path)]
-    assert main(["run", name, *own, *words]) == 0
+    assert main(["run", name, *own_values, *words]) == 0
     assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF")
     text = (tmp_path / f"{name}.csv").read_text(encoding="utf-8")
     if name in ("roelofs-fig6", "peng-fig8"):
@@ -208,18 +208,18 @@ def test_worlds_and_estimators_of_ones_own(name, small, network_file, tmp_path):
 
 
 def test_own_function_sees_every_dataset(small):
-    made = paper(
+    result = paper(
         "roelofs-fig6",
         m=3,
         worlds={"mine": own_world()},
         estimators={"gap": load_estimator("tests.papers.test_papers:own_error"), "EW10": tc.BinnedECE(bins=10)},
     )
-    assert {row["estimator"] for row in made.table} >= {"gap", "EW10", "EW", "EMsweep"}
+    assert {row["estimator"] for row in result.table} >= {"gap", "EW10", "EW", "EMsweep"}
     scores, outcomes = own_world().draw(5000, 1, rng=0)
-    (row,) = (r for r in made.table if (r["estimator"], r["n"]) == ("gap", 300))
+    (row,) = (r for r in result.table if (r["estimator"], r["n"]) == ("gap", 300))
     assert row["mean"] == pytest.approx(own_error(scores, outcomes), abs=0.05)
     assert row["truth"] == pytest.approx(own_world().true_error(2))
-    assert made.quantities == {}
+    assert result.quantities == {}
 
 
 def test_the_folder_is_a_command_of_its_own(tmp_path):
@@ -255,12 +255,12 @@ def test_outputs_may_be_a_table(tmp_path):
 
 
 def test_table_1_on_given_outputs_has_both_readings(network_file, capsys, tmp_path):
-    own = ["--data", f"resnet110_c10={network_file}", "--folder", str(tmp_path), "--workers", "1", "--json"]
-    assert main(["run", "roelofs-tab1", *own]) == 0
+    own_values = ["--data", f"resnet110_c10={network_file}", "--folder", str(tmp_path), "--workers", "1", "--json"]
+    assert main(["run", "roelofs-tab1", *own_values]) == 0
     first, second = json.loads(capsys.readouterr().out)["rows"][:2]
     assert (first["world"], first["reading"]) == ("resnet110_c10", "as printed")
     assert second["reading"] == "as it should be"
-    assert main(["run", "kumar-fig1", *own]) == 2
+    assert main(["run", "kumar-fig1", *own_values]) == 2
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "papers").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
@@ -301,12 +301,12 @@ def test_the_committed_page_has_the_numbers_that_its_command_gives():
         "kumar-fig10",
         "peng-fig4",
     )
-    made = {(name, ""): paper(name, full=True) for name in cheap}
+    values = {(name, ""): paper(name, full=True) for name in cheap}
     text = PAGE.read_text(encoding="utf-8")
     checked = [item for item in ITEMS if item.experiment in cheap]
     assert len(checked) >= len(cheap)
     for item in checked:
-        row = markdown(index([result_of(item, made[item.experiment, ""])])).splitlines()[-1]
+        row = markdown(index([result_of(item, values[item.experiment, ""])])).splitlines()[-1]
         assert row in text, item.item
 
 
@@ -318,10 +318,10 @@ def test_the_page_command_writes_a_page_and_results(resnet110, vgg16, monkeypatc
         Experiment, "figure", lambda self: SimpleNamespace(savefig=lambda path, **_: path.write_bytes(b"picture"))
     )
     monkeypatch.setattr(papers.__main__, "FOLDER", tmp_path)
-    given = []
+    results = []
     for name, arrays in (("resnet110_c10", resnet110), ("vgg16_c10", vgg16)):
         np.savez(tmp_path / f"{name}.npz", **arrays)
-        given += ["--data", f"{name}={tmp_path / name}.npz"]
+        results += ["--data", f"{name}={tmp_path / name}.npz"]
     words = [
         "page",
         "--full",
@@ -332,7 +332,7 @@ def test_the_page_command_writes_a_page_and_results(resnet110, vgg16, monkeypatc
         "--record",
         "--out",
         str(tmp_path / "papers"),
-        *given,
+        *results,
     ]
     assert main(words) == 0
     assert (tmp_path / "papers.md").read_text(encoding="utf-8").startswith("# The papers, item by item")
@@ -366,18 +366,18 @@ def test_repeats_come_from_the_cache_and_are_the_same_without_it(tmp_path, netwo
         return setting.stream(7, k).random(2)
 
     data = {"some": read_network(network_file)}
-    kept = Setting(3, 5, Run(1, tmp_path), data)
-    first = kept.repeated("a cell", lambda k: one(k, kept))
+    cached = Setting(3, 5, Run(1, tmp_path), data)
+    first = cached.repeated("a cell", lambda k: one(k, cached))
     assert first.shape == (3, 2)
-    np.testing.assert_array_equal(kept.repeated("a cell", lambda k: one(k, kept)), first)
+    np.testing.assert_array_equal(cached.repeated("a cell", lambda k: one(k, cached)), first)
     assert done == [0, 1, 2]
     plain = Setting(3, 5, Run(), data)
     np.testing.assert_array_equal(plain.repeated("a cell", lambda k: one(k, plain)), first)
-    for other in (Setting(4, 5, kept.run, data), Setting(3, 6, kept.run, data), Setting(3, 5, kept.run)):
+    for other in (Setting(4, 5, cached.run, data), Setting(3, 6, cached.run, data), Setting(3, 5, cached.run)):
         before = len(done)
         other.repeated("a cell", lambda k, other=other: one(k, other))
         assert len(done) == before + other.m
-    kept.repeated("another cell", lambda k: one(k, kept))
+    cached.repeated("another cell", lambda k: one(k, cached))
     assert done[-3:] == [0, 1, 2]
 
 
@@ -425,11 +425,11 @@ def test_names_and_data_are_checked_before_work(network_file, tmp_path):
 def test_tables_are_written_as_parquet_too(tmp_path):
     import polars
 
-    made = roelofs.figure_1(Setting(10))
-    path, _ = made.write(tmp_path, table_format="parquet")
-    assert polars.read_parquet(path)["share"].to_list() == made.table["share"].tolist()
+    result = roelofs.figure_1(Setting(10))
+    path, _ = result.write(tmp_path, table_format="parquet")
+    assert polars.read_parquet(path)["share"].to_list() == result.table["share"].tolist()
     with pytest.raises(InputError, match="csv or parquet"):
-        made.write(tmp_path, table_format="xlsx")
+        result.write(tmp_path, table_format="xlsx")
 
 
 @pytest.fixture(scope="module")

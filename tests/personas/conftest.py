@@ -21,10 +21,10 @@ class Shell:
         expanded = [
             f for word in words for f in (sorted(glob.glob(word)) if "*" in word and glob.glob(word) else [word])
         ]
-        found = main(expanded)
-        said = self.capsys.readouterr()
-        assert found == code, f"{line}: exit {found}, not {code}\n{said.out}{said.err}"
-        return said.out if code != 2 else said.err
+        result = main(expanded)
+        captured = self.capsys.readouterr()
+        assert result == code, f"{line}: exit {result}, not {code}\n{captured.out}{captured.err}"
+        return captured.out if code != 2 else captured.err
 
 
 @pytest.fixture

@@ -95,6 +95,6 @@ def inspect_logs(folder: Path) -> None:
 
 if __name__ == "__main__":
     LOGS.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as made:
-        lm_eval_logs(Path(made))
-        inspect_logs(Path(made))
+    with tempfile.TemporaryDirectory() as result:
+        lm_eval_logs(Path(result))
+        inspect_logs(Path(result))

@@ -59,8 +59,8 @@ def test_a_medical_evaluator_reads_risks(shell, tmp_path):
     )
     patients.to_csv("cohort.csv", sep=";", index=False)
     columns = "--label died --score risk --cluster patient"
-    said = shell(f"truecal measure cohort.csv {columns} --clinical")
-    assert all(word in said for word in ("O/E", "slope", "ICI", "c-statistic", "750 patients"))
+    text = shell(f"truecal measure cohort.csv {columns} --clinical")
+    assert all(word in text for word in ("O/E", "slope", "ICI", "c-statistic", "750 patients"))
     by = f"truecal measure cohort.csv {columns} --by sex --by site --json"
     groups = [(result["by"], result["group"]) for result in json.loads(shell(by))["results"]]
     assert groups == [("sex", "f"), ("sex", "m"), ("site", "A"), ("site", "B")]
@@ -107,8 +107,8 @@ def test_an_evaluator_of_language_models_reads_logs(shell, tmp_path):
     jsonl(tmp_path / "samples_local_2026-05-01T00-00-00.000000.jsonl", samples)
     assert "--percent" in shell("truecal measure gpt.jsonl", code=2)
     assert "class correct" in shell("truecal measure gpt.jsonl --percent")
-    said = shell("truecal compare gpt.jsonl claude.jsonl --percent --key question_id --resamples 99 --report both.html")
-    assert "claude - gpt" in said or "gpt - claude" in said
+    text = shell("truecal compare gpt.jsonl claude.jsonl --percent --key question_id --resamples 99 --report both.html")
+    assert "claude - gpt" in text or "gpt - claude" in text
     assert "By task" in (tmp_path / "both.html").read_text()
     assert "n = 200" in shell("truecal measure samples_local_*.jsonl")
 
@@ -116,19 +116,19 @@ def test_an_evaluator_of_language_models_reads_logs(shell, tmp_path):
 def test_an_evaluator_of_language_models_reads_what_the_harnesses_wrote(shell, tmp_path):
     for log in (Path(__file__).parent / "logs").iterdir():  # made by make_logs.py with lm-eval and Inspect
         shutil.copy(log, tmp_path)
-    said = shell("truecal measure samples_local_choice_small.jsonl --json")
-    assert json.loads(said)["results"][0]["n"] == 30
+    text = shell("truecal measure samples_local_choice_small.jsonl --json")
+    assert json.loads(text)["results"][0]["n"] == 30
     rows = [json.loads(line) for line in (tmp_path / "samples_local_choice_small.jsonl").read_text().splitlines()]
     logs = np.array([[float(option[0]) for option in row["filtered_resps"]] for row in rows])
     sure = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
     right = logs.argmax(axis=1) == [int(row["target"]) for row in rows]
     expected = tc.calibration_error(right, sure.max(axis=1))
-    assert json.loads(said)["results"][0]["value"] == pytest.approx(float(expected))
+    assert json.loads(text)["results"][0]["value"] == pytest.approx(float(expected))
     pair = "samples_local_choice_small.jsonl samples_local_choice_large.jsonl"
     assert "paired" in shell(f"truecal compare {pair} --key question --resamples 99")
-    said = shell("truecal measure inspect_small.eval")
-    assert "n = 32" in said
-    assert "only 16 clusters" in said  # two epochs of a question are one unit
+    text = shell("truecal measure inspect_small.eval")
+    assert "n = 32" in text
+    assert "only 16 clusters" in text  # two epochs of a question are one unit
     shell("truecal measure inspect_small.eval --max-error 0.02", code=1)
     shell("truecal compare inspect_small.eval inspect_large.eval --resamples 99 --report models.html")
     page = (tmp_path / "models.html").read_text()

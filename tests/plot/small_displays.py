@@ -42,10 +42,10 @@ def _audit(ax: Any) -> Any:
 
 
 def _decision(ax: Any) -> Any:
-    at = np.linspace(0.01, 0.5, 30)
-    more = {"low": 0.2 - at / 2, "high": 0.24 - at / 2, "treat_all": 0.25 - at}
+    points = np.linspace(0.01, 0.5, 30)
+    more = {"low": 0.2 - points / 2, "high": 0.24 - points / 2, "treat_all": 0.25 - points}
     return tc.plot.DecisionDisplay(
-        {"model": ["logistic regression"] * 30, "threshold": at, "net_benefit": 0.22 - at / 2, **more}
+        {"model": ["logistic regression"] * 30, "threshold": points, "net_benefit": 0.22 - points / 2, **more}
     ).plot(ax)
 
 
@@ -57,10 +57,15 @@ def _decision_loss(ax: Any) -> Any:
 
 
 def _flexible(ax: Any) -> Any:
-    at = np.linspace(0, 1, 40)
-    ends = {"low": at**1.2 - 0.05, "high": at**1.2 + 0.05, "lowest": at**1.2 - 0.1, "highest": at**1.2 + 0.1}
+    points = np.linspace(0, 1, 40)
+    ends = {
+        "low": points**1.2 - 0.05,
+        "high": points**1.2 + 0.05,
+        "lowest": points**1.2 - 0.1,
+        "highest": points**1.2 + 0.1,
+    }
     names = ["restricted cubic spline"] * 20 + ["loess"] * 20
-    return tc.plot.FlexibleDisplay({"curve": names, "score": at, "outcome": at**1.2, **ends}, scores=P).plot(ax)
+    return tc.plot.FlexibleDisplay({"curve": names, "score": points, "outcome": points**1.2, **ends}, scores=P).plot(ax)
 
 
 def _forest(ax: Any) -> Any:
@@ -74,13 +79,13 @@ def _forest(ax: Any) -> Any:
 def _likert(ax: Any) -> Any:
     names = {"name": ["very unlikely", "about as likely as not", "very likely"], "count": [120, 80, 2400]}
     promised = {"low": [0.0, 0.33, 0.9], "high": [0.1, 0.66, 1.0]}
-    found = {
+    values = {
         "mean_outcome": [0.05, 0.5, 0.8],
         "outcome_low": [0.02, 0.4, 0.75],
         "outcome_high": [0.1, 0.6, 0.85],
         "holds": [True, None, False],
     }
-    return tc.plot.LikertDisplay({**names, **promised, **found}).plot(ax)
+    return tc.plot.LikertDisplay({**names, **promised, **values}).plot(ax)
 
 
 def _bin_trend(ax: Any) -> Any:
@@ -95,9 +100,9 @@ def _bin_trend(ax: Any) -> Any:
 
 def _cost_map(ax: Any) -> Any:
     rate, ratio = (grid.ravel() for grid in np.meshgrid(np.linspace(0, 0.9, 10), np.linspace(0, 1, 11), indexing="ij"))
-    found = {"relative": ratio - rate, "supported": np.abs(ratio - rate) > 0.2}
+    values = {"relative": ratio - rate, "supported": np.abs(ratio - rate) > 0.2}
     return tc.plot.CostMapDisplay(
-        {"rate": rate, "cost_ratio": ratio, **found}, names=("convnext-large", "resnet-152")
+        {"rate": rate, "cost_ratio": ratio, **values}, names=("convnext-large", "resnet-152")
     ).plot(ax)
 
 

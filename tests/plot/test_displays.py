@@ -208,12 +208,12 @@ def test_likert(binary):
 
 def test_top_k(many):
     y, probs = many
-    found = tc.groups.beyond_top(
+    result = tc.groups.beyond_top(
         {"plain": tc.Predictions.from_probs(probs, y), "same": tc.Predictions.from_probs(probs, y)},
         ks=(1, 2),
         replicates=20,
     )
-    display = drawn(TopKDisplay.from_report(found))
+    display = drawn(TopKDisplay.from_report(result))
     heights = [patch.get_height() for patch in display.ax_.patches]
     assert heights == display.frame()["error"].tolist()
     assert len({patch.get_hatch() for patch in display.ax_.patches}) == 2

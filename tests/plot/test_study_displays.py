@@ -136,8 +136,8 @@ def test_bin_trend(frame):
     result = tc.study.bin_trend(frame)
     display = drawn(BinTrendDisplay.from_result(result, severity=0.0))
     rows = {row["metric"]: row["slope"] for row in result.frame().filter(pl.col("severity") == 0).iter_rows(named=True)}
-    shown = [y for line in display.ax_.lines[1:] if len(line.get_xdata()) for y in line.get_ydata()]
-    assert {rows["ece-mass-5-l1"], rows["ece-mass-100-l1"], rows["rank-series-l2"]} <= set(shown)
+    values = [y for line in display.ax_.lines[1:] if len(line.get_xdata()) for y in line.get_ydata()]
+    assert {rows["ece-mass-5-l1"], rows["ece-mass-100-l1"], rows["rank-series-l2"]} <= set(values)
     assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["5", "100", "rank-series-l2"]
 
 
@@ -168,13 +168,13 @@ def test_risk_coverage_curves():
 
 
 def test_cost_map():
-    found = tc.selective.cost_map(*two_models(), rates=[0.0, 0.2, 0.5], cost_ratios=[0.1, 0.5], resamples=50)
-    display = drawn(CostMapDisplay.from_result(found, names=("first", "second $")))
-    assert display.table() == pytest.approx(found.relative)
+    result = tc.selective.cost_map(*two_models(), rates=[0.0, 0.2, 0.5], cost_ratios=[0.1, 0.5], resamples=50)
+    display = drawn(CostMapDisplay.from_result(result, names=("first", "second $")))
+    assert display.table() == pytest.approx(result.relative)
     mesh = display.ax_.collections[0]
-    assert mesh.get_array().data.ravel() == pytest.approx(found.relative.ravel())
+    assert mesh.get_array().data.ravel() == pytest.approx(result.relative.ravel())
     hatched = [patch.get_hatch() for patch in display.ax_.patches]
-    assert hatched == ["///"] * int((~found.supported).sum())
+    assert hatched == ["///"] * int((~result.supported).sum())
     assert hatched  # so that the line above says something
     assert "second $" in display.ax_.get_title()
     one = CostMapDisplay.from_result(tc.selective.cost_map(*two_models(), rates=[0.2], cost_ratios=[0.1], resamples=50))

@@ -106,17 +106,17 @@ def test_points_from_elsewhere_are_drawn_and_counted_nowhere(imported):
 
 
 def test_severities_are_means_over_types(imported):
-    found = tc.study.shift_over_types(
+    analysis = tc.study.shift_over_types(
         imported.frame(), metric="ece-mass-100-l1", reference=imported.references()
     ).frame()
     frame = imported.frame().filter(
         (pl.col("metric") == "ece-mass-100-l1") & (pl.col("recalibrator") == "none") & (pl.col("selection") == "all")
     )
-    for row in found.sample(20, seed=0).iter_rows(named=True):
-        here = frame.filter((pl.col("model") == row["model"]) & (pl.col("severity") == row["severity"]))
+    for row in analysis.sample(20, seed=0).iter_rows(named=True):
+        mask = frame.filter((pl.col("model") == row["model"]) & (pl.col("severity") == row["severity"]))
         if row["severity"] == 0:
-            here = here.filter(pl.col("dataset") == "imagenet")
-        values = here["value"].to_numpy()
+            mask = mask.filter(pl.col("dataset") == "imagenet")
+        values = mask["value"].to_numpy()
         assert row["types"] == len(values) == (15 if row["severity"] else 1)
         assert row["value"] == pytest.approx(values.mean(), abs=1e-12)
         if row["severity"]:
@@ -124,7 +124,7 @@ def test_severities_are_means_over_types(imported):
             assert row["value_high"] - row["value"] == pytest.approx(reach, rel=1e-9)
         else:
             assert row["value_low"] is None
-    largest = found.filter(pl.col("relative_size") == 1.0)
+    largest = analysis.filter(pl.col("relative_size") == 1.0)
     assert largest["value_beside_largest"].min() <= 0
 
 
@@ -140,10 +140,10 @@ def test_lines_of_families_on_logarithmic_scales(imported):
 
 
 def test_dominance_is_the_naive_rule(imported):
-    found = tc.study.dominance(imported.frame(), metric="ece-mass-100-l1", dataset="imagenet")
+    analysis = tc.study.dominance(imported.frame(), metric="ece-mass-100-l1", dataset="imagenet")
     points = tc.study.error_against_calibration(imported.frame(), metric="ece-mass-100-l1", dataset="imagenet").frame()
     rows = list(points.select("family", "error", "value").iter_rows())
-    for row in found.frame().iter_rows(named=True):
+    for row in analysis.frame().iter_rows(named=True):
         mine = [(e, v) for f, e, v in rows if f == row["family"]]
         other = [(e, v) for f, e, v in rows if f == row["by"]]
         beaten = sum(any(b[0] <= a[0] and b[1] <= a[1] and b != a for b in other) for a in mine)
@@ -153,12 +153,12 @@ def test_dominance_is_the_naive_rule(imported):
 
 
 def test_covariates_by_level_and_number(imported):
-    found = tc.study.covariate_trend(imported.frame(), "data", metric="ece-mass-100-l1", dataset="imagenet")
-    points = found.frame()
-    for row in found.frame("levels").filter(pl.col("family").is_null()).iter_rows(named=True):
+    analysis = tc.study.covariate_trend(imported.frame(), "data", metric="ece-mass-100-l1", dataset="imagenet")
+    points = analysis.frame()
+    for row in analysis.frame("levels").filter(pl.col("family").is_null()).iter_rows(named=True):
         part = points.filter(pl.col("data") == row["data"])
         assert (row["models"], row["value"]) == (part.height, pytest.approx(part["value"].mean()))
-    assert found.frame("trends").height == 0
+    assert analysis.frame("trends").height == 0
     sizes = tc.study.covariate_trend(imported.frame(), "size", metric="ece-mass-100-l1", dataset="imagenet")
     assert sizes.frame("trends").filter(pl.col("family").is_null())["models"].to_list() == [48]
     with pytest.raises(tc.InputError, match="no covariate 'depth' in the results; there are"):

@@ -78,10 +78,10 @@ def test_codes_of_named_columns_out_of_order_are_refused_and_mapped_when_told(an
     for call in (lambda: tc.read(path), lambda: scan(path, label="y", probs="p_*")):
         with pytest.raises(tc.InputError, match=r"label 0 may mean 'dog' .*or 'cat'.*dog,fox,cat, or cat,dog,fox"):
             call()
-    said = []
-    preds = tc.read(path, classes=["dog", "fox", "cat"], progress=said.append)
+    options = []
+    preds = tc.read(path, classes=["dog", "fox", "cat"], progress=options.append)
     np.testing.assert_array_equal(preds.probs, probs)
-    assert "labels 0 = 'p_dog', 1 = 'p_fox', 2 = 'p_cat'" in said[0]
+    assert "labels 0 = 'p_dog', 1 = 'p_fox', 2 = 'p_cat'" in options[0]
     alphabetical = tc.read(path, classes=["cat", "dog", "fox"])
     np.testing.assert_array_equal(alphabetical.probs, probs[:, [2, 0, 1]])
     np.testing.assert_array_equal(alphabetical.labels, labels)
@@ -161,9 +161,9 @@ def test_two_labels_as_words_give_the_same_everywhere(tmp_path):
         part.write_parquet(tmp_path / f"{i}.parquet")
         part.write_csv(tmp_path / f"{i}.csv")
     for source in (frame, frame.lazy(), tmp_path / "*.parquet", tmp_path / "*.csv"):
-        judged = scan(source, label="y", score="p")
-        assert judged.lens_name == "class yes"
-        assert judged.measure(estimator=tc.BinnedECE()).value == pytest.approx(expected, abs=1e-12)
+        counted = scan(source, label="y", score="p")
+        assert counted.lens_name == "class yes"
+        assert counted.measure(estimator=tc.BinnedECE()).value == pytest.approx(expected, abs=1e-12)
     three = pl.DataFrame({"y": [*words[:-1], "maybe"], "p": P})
     for call in (
         lambda: scan(three, label="y", score="p"),

@@ -64,11 +64,11 @@ def test_taking_rows_takes_everything_along():
     preds = tc.Predictions.from_probs(
         [0.1, 0.2, 0.3], [0, 1, 0], weights=[1, 2, 3], clusters=["a", "b", "a"], columns={"age": [30, 40, 50]}
     )
-    some = preds.take(np.array([2, 0]))
-    np.testing.assert_array_equal(some.probs, [0.3, 0.1])
-    np.testing.assert_array_equal(some.weights, [3, 1])
-    np.testing.assert_array_equal(some.clusters, [0, 0])
-    np.testing.assert_array_equal(some.columns["age"], [50, 30])
+    subset = preds.take(np.array([2, 0]))
+    np.testing.assert_array_equal(subset.probs, [0.3, 0.1])
+    np.testing.assert_array_equal(subset.weights, [3, 1])
+    np.testing.assert_array_equal(subset.clusters, [0, 0])
+    np.testing.assert_array_equal(subset.columns["age"], [50, 30])
     assert repr(preds) == "Predictions(3 rows, binary, weighted, clustered)"
 
 

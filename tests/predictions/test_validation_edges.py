@@ -50,11 +50,11 @@ def test_scores_have_one_or_two_dimensions():
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "i8", "u4", "f4", "f8"])
 def test_outcomes_of_any_type_become_bytes(dtype):
-    given = np.array([0, 1, 1, 0], dtype)
-    found = validation.check_outcomes(given, (4,))
-    assert found.dtype == np.uint8
-    assert_array_equal(found, [0, 1, 1, 0])
-    assert (np.shares_memory(found, given)) == (given.dtype.itemsize == 1)
+    inputs = np.array([0, 1, 1, 0], dtype)
+    result = validation.check_outcomes(inputs, (4,))
+    assert result.dtype == np.uint8
+    assert_array_equal(result, [0, 1, 1, 0])
+    assert (np.shares_memory(result, inputs)) == (inputs.dtype.itemsize == 1)
 
 
 def test_outcomes_that_are_none():
@@ -130,8 +130,8 @@ def test_class_names():
 
 def test_further_columns():
     assert validation.check_columns(None, 2) == {}
-    kept = validation.check_columns({"a": [1, 2], "b": [[1, 2, 3], [4, 5, 6]]}, 2)
-    assert kept["b"].shape == (2, 3)
+    selected = validation.check_columns({"a": [1, 2], "b": [[1, 2, 3], [4, 5, 6]]}, 2)
+    assert selected["b"].shape == (2, 3)
     assert "has 3 values but there are 2 rows" in refusal(validation.check_columns, {"a": [1, 2, 3]}, 2)
     assert "has 1 values but there are 2 rows" in refusal(validation.check_columns, {"a": 5}, 2)
     assert "has 1 values but there are 2 rows" in refusal(validation.check_columns, {"a": [[1, 2]]}, 2)
@@ -173,18 +173,18 @@ def test_hints_about_labels(labels, count, hint):
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
 def test_labels_are_lent_as_signed_integers_of_their_size(dtype):
-    given = np.array([0, 1, 1], dtype)
-    found = validation.check_labels(given, 3, None, 2)
-    assert found.dtype == np.dtype(f"i{given.dtype.itemsize}")
-    assert np.shares_memory(found, given)
-    assert_array_equal(found, [0, 1, 1])
+    inputs = np.array([0, 1, 1], dtype)
+    result = validation.check_labels(inputs, 3, None, 2)
+    assert result.dtype == np.dtype(f"i{inputs.dtype.itemsize}")
+    assert np.shares_memory(result, inputs)
+    assert_array_equal(result, [0, 1, 1])
 
 
 def test_labels_too_large_for_the_signed_type_are_widened():
     for last in (127, 128, 200):
-        found = validation.check_labels(np.array([0, last], np.uint8), 2, None, 300)
-        assert_array_equal(found, [0, last])
-        assert found.dtype == (np.int8 if last == 127 else np.intp)
+        result = validation.check_labels(np.array([0, last], np.uint8), 2, None, 300)
+        assert_array_equal(result, [0, last])
+        assert result.dtype == (np.int8 if last == 127 else np.intp)
 
 
 def test_labels_by_name():
@@ -274,8 +274,8 @@ def test_arguments_the_wrong_way_round(first, second, swapped):
 
 def test_numbers_keep_their_precision():
     for dtype in (np.float16, np.float32, np.float64):
-        given = np.array([0.5], dtype)
-        assert validation.as_floats(given, "scores") is given
+        inputs = np.array([0.5], dtype)
+        assert validation.as_floats(inputs, "scores") is inputs
     assert validation.as_floats(np.array([0.5], np.longdouble), "scores").dtype == np.float64
     assert validation.as_floats([True, False], "scores").dtype == np.float64
     mixed = validation.as_floats(np.array([Decimal("0.5"), 1, True, np.float32(0.25)], object), "scores")
@@ -356,14 +356,14 @@ def test_numbers_outside_the_unit_interval_are_seen_by_their_bits(dtype):
         -dtype(np.nan),
         dtype(np.inf),
     ]
-    for place, value in product(range(3), inside + outside):
+    for position, value in product(range(3), inside + outside):
         values = np.array([0.25, 0.5, 0.75], dtype)
-        values[place] = value
+        values[position] = value
         for array in (values, np.repeat(values, 2)[::2]):  # the second is not contiguous
             if value in inside:
                 validation.refuse_outside_unit(array, "scores")
             else:
-                assert f"row {place} is" in refusal(validation.refuse_outside_unit, array, "scores")
+                assert f"row {position} is" in refusal(validation.refuse_outside_unit, array, "scores")
 
 
 @pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 3000])

@@ -11,19 +11,19 @@ from truecal.profile.rows import gather, search
 def test_cuts_inside_ties_move_to_the_nearer_end_and_up_when_halfway():
     fraction = np.array([[0.0, 0.25, np.nextafter(0.5, 0), 0.5, 0.75, 1.0]])
     below, above = np.arange(6)[None] * 10, np.arange(6)[None] * 10 + 4
-    asked = []
+    results = []
 
     def known(name, fraction=None):
-        asked.append((name, fraction))
+        results.append((name, fraction))
         return np.zeros((1, 6))
 
-    kept = Cut(below, above, fraction, known).keep_ties()
-    np.testing.assert_array_equal(kept.below, [[0, 10, 20, 34, 44, 54]])
-    np.testing.assert_array_equal(kept.above, kept.below)
-    assert kept.fraction is None
-    kept.sums("w")
-    assert asked[0][0] == "w"
-    np.testing.assert_array_equal(asked[0][1], [[0, 0, 0, 1, 1, 1]])
+    selected = Cut(below, above, fraction, known).keep_ties()
+    np.testing.assert_array_equal(selected.below, [[0, 10, 20, 34, 44, 54]])
+    np.testing.assert_array_equal(selected.above, selected.below)
+    assert selected.fraction is None
+    selected.sums("w")
+    assert results[0][0] == "w"
+    np.testing.assert_array_equal(results[0][1], [[0, 0, 0, 1, 1, 1]])
     assert Cut(below, above, fraction).keep_ties().sums is None
 
 
@@ -35,13 +35,13 @@ def test_cuts_between_rows_stay_where_they_are():
 @pytest.mark.parametrize("bins", [1, 4, [3], [1, 2, 5], [7, 1]])
 def test_edges_of_every_number_of_bins_in_turn(bins):
     counts = [bins] if isinstance(bins, int) else bins
-    wanted = [(k, b) for b in counts for k in range(b + 1)]
+    expected = [(k, b) for b in counts for k in range(b + 1)]
     k, b = every_edge(bins)
-    assert list(zip(k.tolist(), b.tolist(), strict=True)) == wanted
+    assert list(zip(k.tolist(), b.tolist(), strict=True)) == expected
     for dtype in (np.float32, np.float64):
         edges = width_edges(bins, np.dtype(dtype))
         assert edges.dtype == dtype
-        np.testing.assert_array_equal(edges, [dtype(k / b) for k, b in wanted])
+        np.testing.assert_array_equal(edges, [dtype(k / b) for k, b in expected])
 
 
 def test_every_dataset_may_have_bins_of_its_own():
@@ -56,11 +56,11 @@ def test_every_dataset_may_have_bins_of_its_own():
 def test_entries_are_gathered_dataset_by_dataset(tables, indices, entries, asked, more):
     rng = np.random.default_rng(0)
     table, index = rng.random((tables, entries, *more)), rng.integers(0, entries, (indices, asked))
-    found = gather(table, index)
-    assert found.shape == (max(tables, indices), asked, *more)
+    result = gather(table, index)
+    assert result.shape == (max(tables, indices), asked, *more)
     for i in range(max(tables, indices)):
         for j in range(asked):
-            np.testing.assert_array_equal(found[i, j], table[i % tables, index[i % indices, j]])
+            np.testing.assert_array_equal(result[i, j], table[i % tables, index[i % indices, j]])
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -68,9 +68,9 @@ def test_entries_are_gathered_dataset_by_dataset(tables, indices, entries, asked
 def test_places_are_found_dataset_by_dataset(tables, asked, side):
     rng = np.random.default_rng(1)
     table, values = np.sort(rng.integers(0, 5, (tables, 8)), axis=1), rng.integers(-1, 6, (asked, 7))
-    found = search(table, values, side)
-    assert found.shape == (max(tables, asked), 7)
+    result = search(table, values, side)
+    assert result.shape == (max(tables, asked), 7)
     for i in range(max(tables, asked)):
         for j in range(7):
             row, value = table[i % tables], values[i % asked, j]
-            assert found[i, j] == ((row < value) if side == "left" else (row <= value)).sum()
+            assert result[i, j] == ((row < value) if side == "left" else (row <= value)).sum()

@@ -98,13 +98,13 @@ def test_large_profiles_sum_in_blocks_to_the_same_result(rows):
     rng = np.random.default_rng(1)
     c, y = np.round(rng.random((2, rows)), 5), rng.random((2, rows)) < 0.5
     w = rng.random((2, rows))
-    place = np.array([[0, 1, 63, 64, 65, 50_000, 65_536, rows - 1, rows], [rows, *range(100, 108)]])
+    position = np.array([[0, 1, 63, 64, 65, 50_000, 65_536, rows - 1, rows], [rows, *range(100, 108)]])
     for weights, datasets in ((None, 1), (None, 2), (w, 2)):
         profile = tc.profile.Profile.from_arrays(c[:datasets], y[:datasets], weights)
-        for at in (place[:datasets], place[:1]):
+        for points in (position[:datasets], position[:1]):
             for name in ("c", "y", "cc", "cy"):
-                sparse = profile.sums(name, Cut(at, at))
-                dense = np.take_along_axis(profile.prefix(name), np.broadcast_to(at, (datasets, 9)), axis=1)
+                sparse = profile.sums(name, Cut(points, points))
+                dense = np.take_along_axis(profile.prefix(name), np.broadcast_to(points, (datasets, 9)), axis=1)
                 np.testing.assert_allclose(sparse, dense, rtol=1e-12)
 
 
@@ -115,8 +115,8 @@ def test_ties_of_large_profiles_are_shared_like_those_of_small_ones():
     cut = large.mass_cut(17, "split")
     for k, t in enumerate(-(-np.arange(18) * 70_000 // 17)):
         value = large.scores[0, min(t, 69_999)]
-        below, at = y[c < value].sum(), y[c == value]
-        expected = below + (t - (c < value).sum()) * at.mean()
+        below, mask = y[c < value].sum(), y[c == value]
+        expected = below + (t - (c < value).sum()) * mask.mean()
         assert large.sums("y", cut)[0, k] == pytest.approx(expected)
 
 
@@ -127,9 +127,9 @@ def test_cuts_of_large_profiles_see_the_ties_they_fall_into():
     seeking, knowing = (tc.profile.Profile.from_arrays(c, np.ones(70_000)) for _ in range(2))
     assert knowing.has_ties
     for bins in (3, 5):
-        cut, known = (profile.mass_cut(bins) for profile in (seeking, knowing))
-        np.testing.assert_array_equal(cut.below, known.below)
-        np.testing.assert_array_equal(cut.above, known.above)
+        cut, known_names = (profile.mass_cut(bins) for profile in (seeking, knowing))
+        np.testing.assert_array_equal(cut.below, known_names.below)
+        np.testing.assert_array_equal(cut.above, known_names.above)
     assert seeking.mass_cut(3).below[0, 1] == 23_330
 
 
@@ -164,8 +164,8 @@ def test_weighted_rows_without_ties_follow_the_one_tie_rule(rows, bins, unit, se
     mass = np.arange(bins + 1) * profile.total[:, None] / bins
     expected = profile.at_mass(np.ceil(mass) if profile.counted else mass).keep_ties()
     for name in SUMS:
-        found = profile.sums(name, profile.mass_cut(bins))
-        np.testing.assert_array_equal(found, profile.sums(name, expected))
+        result = profile.sums(name, profile.mass_cut(bins))
+        np.testing.assert_array_equal(result, profile.sums(name, expected))
 
 
 def test_coarse_cells_keep_sums_and_ties():

@@ -25,9 +25,9 @@ def naive(c, y, w=None):
         edge = float(cell_edge(np.array([score]))[0])
         r = score - edge
         row = (1, weight * outcome, weight * r, weight * r * r, weight * r * outcome, weight, weight * weight)
-        held = cells.setdefault(edge, [np.zeros(7), [], []])
-        held[0] += row
-        held[1].append(score)
+        covered = cells.setdefault(edge, [np.zeros(7), [], []])
+        covered[0] += row
+        covered[1].append(score)
     return {edge: (sums, min(scores), max(scores)) for edge, (sums, scores, _) in sorted(cells.items())}
 
 
@@ -167,8 +167,8 @@ def test_damaged_foreign_and_newer_files_are_refused(tmp_path):
         with pytest.raises(tc.errors.FileError, match="damaged"):
             Sketch.load(file)
     middle = bytearray(whole)
-    for at in range(60, len(whole) - 60, 97):
-        middle[at] ^= 0xFF
+    for points in range(60, len(whole) - 60, 97):
+        middle[points] ^= 0xFF
     file.write_bytes(bytes(middle))
     with pytest.raises(tc.errors.FileError, match="damaged"):
         Sketch.load(file)
@@ -227,7 +227,7 @@ def test_cells_of_up_to_three_rows_give_them_back(scores, seed):
     small = np.isin(edge, cells[(count <= 2) | ((count == 3) & (cells >= 2.0**-45))])
     profile = Sketch.from_arrays(c, y).to_profile()
     given_back = profile.low == profile.high
-    found = np.repeat(
+    result = np.repeat(
         np.stack([profile.scores[0], profile.outcomes[0]], axis=1)[given_back],
         profile.weights[0][given_back].astype(int),
         axis=0,
@@ -235,6 +235,6 @@ def test_cells_of_up_to_three_rows_give_them_back(scores, seed):
     expected = sorted(zip(c[small].tolist(), y[small].tolist(), strict=True))
     for score in np.unique(c[small]):
         ones = sum(outcome for other, outcome in expected if other == score)
-        rows = found[:, 0] == score
+        rows = result[:, 0] == score
         assert np.count_nonzero(rows) >= sum(other == score for other, _ in expected)
-        assert found[rows, 1].sum() == pytest.approx(ones)
+        assert result[rows, 1].sum() == pytest.approx(ones)

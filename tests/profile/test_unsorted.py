@@ -37,11 +37,11 @@ def test_width_bins_are_exact_next_to_every_edge(dtype, closed, bins):
     scores = scores.astype(dtype)
     ones = (np.arange(len(scores)) % 3 == 0).astype(np.uint8)
     bin_ = np.searchsorted(edge[1:-1], scores, "right" if closed == "left" else "left")
-    found = width_bins(scores[None], ones[None], bins, closed, squares=True)
-    for table, values in ((found.count, np.ones(len(scores))), (found.score, scores), (found.square, scores)):
+    result = width_bins(scores[None], ones[None], bins, closed, squares=True)
+    for table, values in ((result.count, np.ones(len(scores))), (result.score, scores), (result.square, scores)):
         naive = np.zeros((bins, 2))
         exact = values.astype(np.float64)
-        np.add.at(naive, (bin_, ones), exact**2 if table is found.square else exact)
+        np.add.at(naive, (bin_, ones), exact**2 if table is result.square else exact)
         np.testing.assert_allclose(table[0], naive, rtol=1e-14)
 
 
@@ -57,10 +57,10 @@ def test_blocks_of_rows_are_summed_like_single_rows(monkeypatch, shape, dtype):
         for table, values in zip(naive, (np.ones(len(exact)), exact, exact**2), strict=True):
             np.add.at(table, (bin_, ones), values)
         ways = []
-        for least in (0, len(scores) + 1):
-            monkeypatch.setattr(binning, "_SPARSE_FROM", least)
-            found = width_bins(scores[None], ones[None], bins, closed, squares=True)
-            ways.append(np.stack([found.count[0], found.score[0], found.square[0]]))
+        for lowest in (0, len(scores) + 1):
+            monkeypatch.setattr(binning, "_SPARSE_FROM", lowest)
+            result = width_bins(scores[None], ones[None], bins, closed, squares=True)
+            ways.append(np.stack([result.count[0], result.score[0], result.square[0]]))
         np.testing.assert_array_equal(ways[0], ways[1])  # scipy's sums are numpy's, bit for bit
         np.testing.assert_array_equal(ways[0][0], naive[0])
         np.testing.assert_allclose(ways[0], naive, rtol=1e-12)
@@ -120,9 +120,9 @@ def test_estimates_do_not_depend_on_whether_rows_were_sorted(monkeypatch, shape,
         tc.RankSeries(),
     ):
         fresh = tc.profile.Profile.from_arrays(c, y)
-        found, known = estimator(fresh), estimator(whole)
-        assert found.value == pytest.approx(known.value, rel=1e-9)
-        assert found.direction == pytest.approx(known.direction, rel=1e-8)
+        result, reference = estimator(fresh), estimator(whole)
+        assert result.value == pytest.approx(reference.value, rel=1e-9)
+        assert result.direction == pytest.approx(reference.direction, rel=1e-8)
 
 
 def test_bins_of_equal_width_need_no_sort(monkeypatch):

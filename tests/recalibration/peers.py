@@ -151,8 +151,8 @@ def generated(classes: int, rows: int) -> Rows:
 
 
 def log_loss(probs: np.ndarray, labels: np.ndarray) -> float:
-    own = np.asarray(probs, np.float64)[np.arange(len(labels)), labels]
-    return float(-np.log(np.clip(own, np.finfo(float).eps, 1)).mean())
+    own_values = np.asarray(probs, np.float64)[np.arange(len(labels)), labels]
+    return float(-np.log(np.clip(own_values, np.finfo(float).eps, 1)).mean())
 
 
 def losses(name: str, rows: Rows) -> tuple[float, float] | None:
@@ -177,7 +177,7 @@ def losses(name: str, rows: Rows) -> tuple[float, float] | None:
 def main(splits: int, names: list[str], choose: bool) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.INFO)
-    found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    result: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for data, make in chosen_on() if choose else judged(splits):
         if names and data not in names:
             continue
@@ -187,11 +187,11 @@ def main(splits: int, names: list[str], choose: bool) -> None:
                 continue
             pair = losses(name, rows)
             if pair is not None:
-                found[data, name].append(pair)
-    for (data, name), each in sorted(found.items(), key=lambda item: list(PEERS).index(item[0][1])):
+                result[data, name].append(pair)
+    for (data, name), each in sorted(result.items(), key=lambda item: list(PEERS).index(item[0][1])):
         print(f"{name} | {data} | {line(np.array(each))}", flush=True)
     for name in PEERS:
-        whole = [pair for (_, kind), each in found.items() if kind == name for pair in each]
+        whole = [pair for (_, kind), each in result.items() if kind == name for pair in each]
         if whole:
             print(f"{name} | all | {line(np.array(whole))}", flush=True)
 

@@ -16,9 +16,9 @@ Array = NDArray[np.float64]
 def naive_mass_bins(scores: Array, bins: int) -> NDArray[np.int64]:
     """Bin k holds sorted positions ceil(k n / b) .. ceil((k + 1) n / b) - 1; for scores without ties."""
     n = len(scores)
-    place = np.empty(n, int)
-    place[np.argsort(scores)] = np.arange(n)
-    return np.array([max(k for k in range(bins) if -(-k * n // bins) <= p) for p in place])
+    position = np.empty(n, int)
+    position[np.argsort(scores)] = np.arange(n)
+    return np.array([max(k for k in range(bins) if -(-k * n // bins) <= p) for p in position])
 
 
 @given(st.integers(0, 1000), st.integers(1, 12), st.integers(12, 60))
@@ -147,7 +147,7 @@ def test_scaling_binning_halves_with_rows_and_ignores_bins(
     worse: tuple[int, int], better: tuple[int, int], ratio: float
 ) -> None:
     high, low = squared_errors(ScalingBinning, *worse), squared_errors(ScalingBinning, *better)
-    found = high.mean() / low.mean()
+    result = high.mean() / low.mean()
     relative = np.sqrt(sum(e.var(ddof=1) / len(e) / e.mean() ** 2 for e in (high, low)))
     assert relative < 0.15  # tight enough to tell 2 from 1, and 1 from the factor 4 of histogram binning
-    assert abs(found - ratio) < 4 * relative * ratio
+    assert abs(result - ratio) < 4 * relative * ratio

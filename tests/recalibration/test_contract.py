@@ -255,9 +255,9 @@ def test_bad_input_is_refused_by_name(maker: Maker) -> None:
 @pytest.mark.parametrize("maker", MAPPINGS)
 def test_a_class_never_seen_is_warned_of_and_gets_little(maker: Maker) -> None:
     logits, labels = draw(400, 4)
-    seen = labels != 2
+    observed = labels != 2
     with pytest.warns(TruecalWarning, match="class 2 never occurs in y"):
-        fixed = maker(input="logits").fit(logits[seen], labels[seen])
+        fixed = maker(input="logits").fit(logits[observed], labels[observed])
     assert fixed.predict_proba(logits)[:, 2].mean() < 0.05
 
 

@@ -155,11 +155,11 @@ def test_rows_used_to_fit_are_refused_or_labelled() -> None:
 def test_rows_are_recognised_by_outputs_and_label() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.random((1000, 40)), rng.integers(0, 40, 1000)
-    seen = fingerprint_rows(X, y)
-    assert count_shared_rows(seen, fingerprint_rows(X[::-1], y[::-1])) == 1000
-    assert count_shared_rows(seen, fingerprint_rows(X[300:700], y[300:700])) == 400
-    assert count_shared_rows(seen, fingerprint_rows(rng.random((1000, 40)), y)) == 0
-    assert count_shared_rows(seen, fingerprint_rows(X, (y + 1) % 40)) == 0
+    observed = fingerprint_rows(X, y)
+    assert count_shared_rows(observed, fingerprint_rows(X[::-1], y[::-1])) == 1000
+    assert count_shared_rows(observed, fingerprint_rows(X[300:700], y[300:700])) == 400
+    assert count_shared_rows(observed, fingerprint_rows(rng.random((1000, 40)), y)) == 0
+    assert count_shared_rows(observed, fingerprint_rows(X, (y + 1) % 40)) == 0
     ruled_out = np.where(np.arange(40) == 0, -1e30, X)
     assert (
         count_shared_rows(fingerprint_rows(ruled_out[:500], y[:500]), fingerprint_rows(ruled_out[400:], y[400:])) == 100

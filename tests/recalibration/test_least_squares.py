@@ -22,9 +22,9 @@ def test_the_curve_of_least_squares_is_the_one_a_search_finds():
     def loss(ab):
         return float(((y - 1 / (1 + np.exp(-(ab[0] * level + ab[1])))) ** 2).sum())
 
-    found = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000})
+    result = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000})
     curve = tc.recalibration.BetaCalibration(parameters=2, loss="squared").fit(s, y).maps_[0]
-    assert (curve.a, curve.c) == pytest.approx(tuple(found.x), abs=1e-5)
+    assert (curve.a, curve.c) == pytest.approx(tuple(result.x), abs=1e-5)
     likely = tc.recalibration.BetaCalibration(parameters=2).fit(s, y).maps_[0]
     assert loss([curve.a, curve.c]) < loss([likely.a, likely.c])
 

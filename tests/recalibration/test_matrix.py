@@ -108,11 +108,11 @@ def test_an_impossible_row_and_a_class_never_seen_are_taken() -> None:
     logits, labels = draw()
     probs = softmax(logits, axis=1)
     probs[0] = np.roll(np.eye(3)[labels[0]], 1)
-    kept = labels != 2
+    selected = labels != 2
     for maker in (StructuredMatrixScaling, MatrixScaling, DirichletCalibration, EnsembleTemperature):
         fixed = maker(input="probs").fit(probs, labels).predict_proba(probs)
         assert np.isfinite(np.log(fixed[np.arange(400), labels])).all()
-        rare = maker(input="probs").fit(probs[kept], labels[kept]).predict_proba(probs)
+        rare = maker(input="probs").fit(probs[selected], labels[selected]).predict_proba(probs)
         assert np.isfinite(rare).all()
 
 
@@ -153,11 +153,11 @@ def test_squared_weights_are_the_optimum(scale: float) -> None:
     assert_allclose(ours.sum(), 1)
     assert (ours >= low).all()
     for giver, taker in ((0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)):
-        moved = ours.copy()
+        shifted = ours.copy()
         amount = min(1e-3, ours[giver] - low[giver])
-        moved[giver] -= amount
-        moved[taker] += amount
-        assert error(ours) <= error(moved) + 1e-12
+        shifted[giver] -= amount
+        shifted[taker] += amount
+        assert error(ours) <= error(shifted) + 1e-12
 
 
 def test_the_temperature_of_an_ensemble_has_the_least_squared_error() -> None:
@@ -188,6 +188,6 @@ def test_ensemble_temperature_keeps_the_predicted_class() -> None:
 
 @pytest.mark.skipif(not RESNET.exists(), reason=how_to_get(RESNET.name))
 def test_resnet110_as_good_as_the_reference_implementation() -> None:
-    with np.load(RESNET) as held:
-        fitted = StructuredMatrixScaling().fit(held["val_logits"], held["val_labels"])
-        assert loss(fitted.predict_proba(held["test_logits"]), held["test_labels"]) <= 0.20312 + 1e-4
+    with np.load(RESNET) as arrays:
+        fitted = StructuredMatrixScaling().fit(arrays["val_logits"], arrays["val_labels"])
+        assert loss(fitted.predict_proba(arrays["test_logits"]), arrays["test_labels"]) <= 0.20312 + 1e-4

@@ -93,8 +93,8 @@ def what_is_wrong(probs: Array | None, case: Case, name: str, kind: str) -> str:
     if not (np.isfinite(probs).all() and (probs >= 0).all() and np.allclose(probs.sum(axis=1), 1, rtol=1e-9, atol=0)):
         return "no distributions"
     labels, weight = case[1], np.ones(len(probs)) if case[2] is None else case[2]
-    own = probs[np.arange(len(labels)), labels][weight > 0]
-    loss = np.average(-np.log(own), weights=weight[weight > 0])
+    mask = probs[np.arange(len(labels)), labels][weight > 0]
+    loss = np.average(-np.log(mask), weights=weight[weight > 0])
     # no nonsense: on the rows it was fitted on, not much worse than knowing nothing
     return "" if loss < np.log(4) + 1 else f"log loss {loss}"
 

@@ -56,10 +56,10 @@ def test_ends_without_surprises_cost_little_and_say_neither_0_nor_1() -> None:
     labels = np.repeat([0, 1, 2], [40, 20, 10])
     probs = np.eye(3)[labels] + rng.uniform(0.05, 0.4, (70, 3))  # separable in every class
     probs /= probs.sum(axis=1, keepdims=True)
-    own = CenteredIsotonic().fit(probs, labels).predict_proba(probs)[np.arange(70), labels]
-    assert own.max() < 1
+    fitted = CenteredIsotonic().fit(probs, labels).predict_proba(probs)[np.arange(70), labels]
+    assert fitted.max() < 1
     # 0.0004 by its rule; straight lines between knots of a convex curve add a little
-    assert 0.0003 < -np.log(own).mean() < 0.0006
+    assert 0.0003 < -np.log(fitted).mean() < 0.0006
     # zeros up to the last one, as in the paper, not drawn to their centre
     s, y = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]), np.array([0, 0, 0, 1, 0, 1, 1])
     map_ = CenteredIsotonic().fit(s, y).maps_[0]
@@ -100,8 +100,8 @@ def test_cuts_are_the_best_of_all() -> None:
             total -= sum(part * np.log(part / n) for part in (k, n - k) if part)
         return total
 
-    least = min(entropy(cuts) for cuts in itertools.combinations(range(1, 8), 2))
-    assert_allclose(entropy(tuple(cut_by_entropy(mass, positive, 3)[1:].tolist())), least)
+    lowest = min(entropy(cuts) for cuts in itertools.combinations(range(1, 8), 2))
+    assert_allclose(entropy(tuple(cut_by_entropy(mass, positive, 3)[1:].tolist())), lowest)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_the_predicted_class_stays(fixed) -> None:
     logits, labels = many()
     probs = fixed.fit(logits[:400], labels[:400]).predict_proba(logits)
     assert (probs.argmax(axis=1) == logits.argmax(axis=1)).all()
-    own = probs[np.arange(400, 600), labels[400:]]
+    own_values = probs[np.arange(400, 600), labels[400:]]
     before = softmax(logits, axis=1)[np.arange(400, 600), labels[400:]]
-    assert -np.log(np.maximum(own, 1e-9)).mean() < -np.log(before).mean()
+    assert -np.log(np.maximum(own_values, 1e-9)).mean() < -np.log(before).mean()
 
 
 def test_a_certain_and_wrong_prediction_has_no_temperature() -> None:
@@ -149,7 +149,7 @@ def test_top_versus_all_minimises_the_binary_loss() -> None:
 def test_the_guarantee_holds_over_500_datasets(rounded: bool) -> None:
     """All bins at once hold the true frequency in at least 90 % of datasets; with ties too. Truth: E[y | s] = s^2."""
     rng = np.random.default_rng(0)
-    held = 0
+    covered = 0
     # bins of about 20 rows: what a grid of 20,000 leaves out of their frequencies is below 1e-4
     fine = (np.arange(20_000) + 0.5) / 20_000
     fine, share = np.unique(np.round(fine, 1) if rounded else fine, return_counts=True)
@@ -164,9 +164,9 @@ def test_the_guarantee_holds_over_500_datasets(rounded: bool) -> None:
         truth = np.bincount(bin_of, share * fine**2, len(steps.values)) / np.maximum(mass, 1)
         low, high = steps.interval(fine, 0.1 / len(steps.values))
         first = np.unique(bin_of, return_index=True)[1]
-        seen = mass > 0
-        held += bool(((low[first] <= truth[seen]) & (truth[seen] <= high[first])).all())
-    assert binomtest(held, 500, 0.9, alternative="less").pvalue > 0.01
+        mask = mass > 0
+        covered += bool(((low[first] <= truth[mask]) & (truth[mask] <= high[first])).all())
+    assert binomtest(covered, 500, 0.9, alternative="less").pvalue > 0.01
 
 
 def test_guaranteed_bins_refuse_what_breaks_the_guarantee() -> None:

@@ -44,27 +44,27 @@ def test_finds_the_minimum_of_the_log_loss(seed: int, exponent: float, classes: 
     best = minimize_scalar(naive, bounds=(centre - 7, centre + 7), method="bounded", options={"xatol": 1e-10})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TruecalWarning)  # uninformative draws: compared by their loss all the same
-        found = TemperatureScaling().fit(logits, labels).temperature_
-    assert loss(logits, labels, found) <= best.fun + 1e-6
+        fitted = TemperatureScaling().fit(logits, labels).temperature_
+    assert loss(logits, labels, fitted) <= best.fun + 1e-6
 
 
 @pytest.mark.parametrize("temperature", [1.1e-3, 0.02, 0.5, 1.0, 2.0, 40.0, 900.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_recovers_any_temperature(temperature: float, dtype: type) -> None:
     logits, labels = draw(20_000, 5, temperature)
-    found = TemperatureScaling().fit(logits.astype(dtype), labels).temperature_
-    assert_allclose(found, temperature, rtol=0.03)
+    fitted = TemperatureScaling().fit(logits.astype(dtype), labels).temperature_
+    assert_allclose(fitted, temperature, rtol=0.03)
     exact = TemperatureScaling().fit(logits.astype(dtype).astype(np.float64), labels).temperature_
-    assert_allclose(found, exact, rtol=1e-5)
+    assert_allclose(fitted, exact, rtol=1e-5)
 
 
 def test_float32_logits_of_size_ten_thousand() -> None:
     logits, labels = draw(5000, 10, 2500.0)
     assert np.abs(logits).max() > 1e4
     shifted = (logits + 3e4).astype(np.float32)
-    found = TemperatureScaling().fit(shifted, labels).temperature_
-    assert_allclose(found, TemperatureScaling().fit(shifted.astype(np.float64), labels).temperature_, rtol=1e-5)
-    assert_allclose(found, 2500.0, rtol=0.05)
+    fitted = TemperatureScaling().fit(shifted, labels).temperature_
+    assert_allclose(fitted, TemperatureScaling().fit(shifted.astype(np.float64), labels).temperature_, rtol=1e-5)
+    assert_allclose(fitted, 2500.0, rtol=0.05)
 
 
 def test_separable_data_gets_laplaces_accuracy_as_mean_confidence_and_a_warning() -> None:
@@ -106,9 +106,9 @@ def test_zeros_read_as_very_improbable() -> None:
     again = TemperatureScaling.from_json(fixed.to_json())
     assert (again.predict_proba(votes) == fixed.predict_proba(votes)).all()
     # without a contradiction the floor is there for rows to come, and changes nothing that can be seen
-    kept = ~((votes[:, 0] == 1) & (labels == 1)) & ~((votes[:, 1] == 1) & (labels == 0))
-    plain = TemperatureScaling(input="probs").fit(votes[kept], labels[kept])
-    floored = TemperatureScaling(input="probs", zeros="floor").fit(votes[kept], labels[kept])
+    mask = ~((votes[:, 0] == 1) & (labels == 1)) & ~((votes[:, 1] == 1) & (labels == 0))
+    plain = TemperatureScaling(input="probs").fit(votes[mask], labels[mask])
+    floored = TemperatureScaling(input="probs", zeros="floor").fit(votes[mask], labels[mask])
     assert_allclose(floored.temperature_, plain.temperature_, rtol=1e-4)
     assert_allclose(floored.predict_proba(votes), plain.predict_proba(votes), atol=1e-4)
     assert floored.predict_proba([[1.0, 0.0]])[0, 1] > 0
@@ -202,11 +202,11 @@ def test_the_optimum_is_found_to_ten_digits_whatever_the_precision_of_the_logits
     logits, labels = draw(5000, 4, 2.5)
     logits = logits.astype(precision)
     exact = logits.astype(np.float64)
-    own = exact[np.arange(len(labels)), labels]
+    own_values = exact[np.arange(len(labels)), labels]
 
     def slope(inverse: float) -> float:
         mass = np.exp(inverse * (exact - exact.max(axis=1, keepdims=True)))
-        return float(((mass * exact).sum(axis=1) / mass.sum(axis=1) - own).sum())
+        return float(((mass * exact).sum(axis=1) / mass.sum(axis=1) - own_values).sum())
 
     expected = 1 / brentq(slope, 1e-2, 1e2, xtol=1e-15, rtol=1e-15)
     assert TemperatureScaling().fit(logits, labels).temperature_ == pytest.approx(expected, rel=1e-10)
@@ -234,5 +234,5 @@ def test_predictions_from_logits_need_no_logits_again(classes: int) -> None:
     logits = 3 * rng.normal(size=(200, classes)) + 2 * np.eye(classes)[labels]
     fitted = TemperatureScaling(input="logits").fit(logits, labels)
     probs = fitted.recalibrate(tc.Predictions.from_logits(logits, labels)).probs
-    wanted = fitted.predict_proba(logits)
-    assert_allclose(probs, wanted[:, 1] if probs.ndim == 1 else wanted, atol=1e-9)
+    expected = fitted.predict_proba(logits)
+    assert_allclose(probs, expected[:, 1] if probs.ndim == 1 else expected, atol=1e-9)

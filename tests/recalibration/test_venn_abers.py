@@ -19,10 +19,10 @@ Array = NDArray[np.float64]
 
 def with_row(s: Array, y: Array, w: Array, score: float, outcome: int) -> float:
     """The isotonic fit at `score` with one row added, by the definition."""
-    _, at = np.unique(np.append(s, score), return_inverse=True)
-    weight = np.bincount(at, np.append(w, 1.0))
-    ones = np.bincount(at, np.append(w * y, outcome))
-    return float(isotonic_regression(ones / weight, weights=weight).x[at[-1]])
+    _, points = np.unique(np.append(s, score), return_inverse=True)
+    weight = np.bincount(points, np.append(w, 1.0))
+    ones = np.bincount(points, np.append(w * y, outcome))
+    return float(isotonic_regression(ones / weight, weights=weight).x[points[-1]])
 
 
 @pytest.mark.parametrize("digits", [1, 2, 15])
@@ -34,10 +34,10 @@ def test_both_fits_by_definition(digits: int, weighted: bool) -> None:
         y = (rng.random(n) < s).astype(float)
         y[:2] = 0, 1
         w = rng.integers(1, 4, n).astype(float) if weighted else np.ones(n)
-        at = np.r_[s, rng.random(10), 0.0, 1.0]
-        p0, p1 = VennAbers().fit(s, y, w).predict_interval(at)
-        assert_allclose(p0, [with_row(s, y, w, float(x), 0) for x in at], atol=1e-12)
-        assert_allclose(p1, [with_row(s, y, w, float(x), 1) for x in at], atol=1e-12)
+        points = np.r_[s, rng.random(10), 0.0, 1.0]
+        p0, p1 = VennAbers().fit(s, y, w).predict_interval(points)
+        assert_allclose(p0, [with_row(s, y, w, float(x), 0) for x in points], atol=1e-12)
+        assert_allclose(p1, [with_row(s, y, w, float(x), 1) for x in points], atol=1e-12)
         assert (p0 <= p1).all()
 
 
@@ -46,15 +46,15 @@ def test_the_package() -> None:
     rng = np.random.default_rng(0)
     s = rng.random(1000)
     y = (rng.random(1000) < s**2).astype(int)
-    at = rng.random(500)
+    points = rng.random(500)
     theirs = peer.VennAbers()
     theirs.fit(np.column_stack([1 - s, s]), y)
-    probs, both = theirs.predict_proba(np.column_stack([1 - at, at]))
+    probs, both = theirs.predict_proba(np.column_stack([1 - points, points]))
     fitted = VennAbers().fit(s, y)
     # Version 1.4 of the package is itself off by 3e-8 in places; the exact answer is tested above.
     slack = 1e-7 if version("venn-abers").startswith("1.4") else 1e-8
-    assert_allclose(np.column_stack(fitted.predict_interval(at)), both, rtol=0, atol=slack)
-    assert_allclose(fitted.predict_proba(at), probs, rtol=0, atol=slack)
+    assert_allclose(np.column_stack(fitted.predict_interval(points)), both, rtol=0, atol=slack)
+    assert_allclose(fitted.predict_proba(points), probs, rtol=0, atol=slack)
 
 
 def test_the_probability_of_the_true_outcome_is_calibrated() -> None:

@@ -38,8 +38,8 @@ def test_one_pass_gives_the_values_of_class_by_class(monkeypatch, lens, scheme, 
     monkeypatch.setattr(columns, "_MIN_PROBABILITIES", 0)
     together = tc.measure(preds, lens=lens, estimator=estimator)
     assert together.value == pytest.approx(one_by_one.value, rel=1e-9)
-    kept = np.asarray(lens.shares(preds)) > 0
-    np.testing.assert_allclose(together.parts[kept], one_by_one.parts[kept], rtol=1e-9)
+    mask = np.asarray(lens.shares(preds)) > 0
+    np.testing.assert_allclose(together.parts[mask], one_by_one.parts[mask], rtol=1e-9)
     assert together.direction == pytest.approx(one_by_one.direction, abs=1e-9)
     assert (together.n, together.effective_n) == (one_by_one.n, one_by_one.effective_n)
     assert together.interval.low <= together.value <= together.interval.high

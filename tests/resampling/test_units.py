@@ -100,8 +100,8 @@ def test_datasets_with_scores_of_their_own_are_parted():
     shared = Profile(scores[:1], np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]))
     ((whole, _),) = share_scores(shared)
     assert (whole.start, whole.stop) == (0, 2)
-    own = Profile.from_arrays(scores, np.array([[0, 1, 1], [0, 0, 1]]))
-    parts = list(share_scores(own))
+    own_values = Profile.from_arrays(scores, np.array([[0, 1, 1], [0, 0, 1]]))
+    parts = list(share_scores(own_values))
     assert [(part.start, part.stop) for part, _ in parts] == [(0, 1), (1, 2)]
     np.testing.assert_array_equal(np.concatenate([profile.scores for _, profile in parts]), scores)
 

@@ -125,8 +125,8 @@ def test_area_of_real_confidences(resnet110):
     assert tc.selective.aurc(whole, **FEW).value == pytest.approx(area_of_one_order(confidence), abs=1e-12)
     printed = np.maximum(confidence.round(2), 0.5)
     areas = [area_of_one_order(printed) for _ in range(200)]
-    found = ConfidenceGroups.of(predictions(printed, right)).area()[0]
-    assert abs(found - np.mean(areas)) < 4 * np.std(areas) / np.sqrt(200)
+    result = ConfidenceGroups.of(predictions(printed, right)).area()[0]
+    assert abs(result - np.mean(areas)) < 4 * np.std(areas) / np.sqrt(200)
     assert np.std(areas) > 1e-4  # the order of ties matters to those who break them
 
 
@@ -146,13 +146,13 @@ def test_cost_of_abstaining(data, left, tenths):
     if len(right) < 2:
         return
     rate, ratio = min(left, len(right)) / len(right), tenths / 10
-    found = tc.selective.abstention_cost(predictions(confidence, right), rate=rate, cost_ratio=ratio, **FEW)
-    assert found.value == pytest.approx(naive_cost(confidence, right, rate, ratio))
-    assert found.value in found.interval
+    result = tc.selective.abstention_cost(predictions(confidence, right), rate=rate, cost_ratio=ratio, **FEW)
+    assert result.value == pytest.approx(naive_cost(confidence, right, rate, ratio))
+    assert result.value in result.interval
     if rate < 1:
-        assert found.value == pytest.approx((1 - rate) * found.risk + ratio * rate)
-        kept = np.sort(confidence)[::-1][: round((1 - rate) * len(right))]
-        assert found.threshold == kept[-1]
+        assert result.value == pytest.approx((1 - rate) * result.risk + ratio * rate)
+        selected = np.sort(confidence)[::-1][: round((1 - rate) * len(right))]
+        assert result.threshold == selected[-1]
 
 
 @given(small(most=25), st.integers(0, 20))
@@ -166,17 +166,17 @@ def test_best_threshold_is_the_cheapest_of_all(data, twentieths):
         answered = confidence >= threshold
         return ((1 - right) * answered).mean() + ratio * (~answered).mean()
 
-    found = tc.selective.best_threshold(predictions(confidence, right), cost_ratio=ratio, **FEW)
+    result = tc.selective.best_threshold(predictions(confidence, right), cost_ratio=ratio, **FEW)
     every = [*np.unique(confidence), np.inf]  # rising: the first of the least answers most
     costs = np.array([cost(t) for t in every])
-    assert found.cost == pytest.approx(costs.min())
-    assert found.threshold == every[int(np.flatnonzero(costs <= costs.min() + 1e-12)[0])]
-    assert found.answer_all == pytest.approx(1 - right.mean())
-    assert found.answer_none == pytest.approx(ratio)
-    assert found.calibrated_cost == pytest.approx(cost(1 - ratio))
-    assert found.rate == pytest.approx((confidence < found.threshold).mean())
-    assert found.cost in found.interval
-    assert found.optimism >= 0
+    assert result.cost == pytest.approx(costs.min())
+    assert result.threshold == every[int(np.flatnonzero(costs <= costs.min() + 1e-12)[0])]
+    assert result.answer_all == pytest.approx(1 - right.mean())
+    assert result.answer_none == pytest.approx(ratio)
+    assert result.calibrated_cost == pytest.approx(cost(1 - ratio))
+    assert result.rate == pytest.approx((confidence < result.threshold).mean())
+    assert result.cost in result.interval
+    assert result.optimism >= 0
 
 
 def classified(confidence, right, labels):
@@ -199,13 +199,13 @@ def test_cost_map_is_cell_by_cell(first, second, labels):
         models.append(classified(confidence, right[:n], np.array(labels[:n])))
         losses = naive_losses(confidence, right[:n])[::-1] / n  # least confident first: one more row abstained each
         costs.append(losses[:, None] + rates[:, None] * ratios)
-    found = tc.selective.cost_map(*models, rates=rates, cost_ratios=ratios, **FEW)
-    assert found.cost_a == pytest.approx(costs[0], abs=1e-12)
-    assert found.cost_b == pytest.approx(costs[1], abs=1e-12)
-    assert found.difference == pytest.approx((costs[0] - costs[1])[:, 1], abs=1e-12)
-    frame = found.frame()
+    result = tc.selective.cost_map(*models, rates=rates, cost_ratios=ratios, **FEW)
+    assert result.cost_a == pytest.approx(costs[0], abs=1e-12)
+    assert result.cost_b == pytest.approx(costs[1], abs=1e-12)
+    assert result.difference == pytest.approx((costs[0] - costs[1])[:, 1], abs=1e-12)
+    frame = result.frame()
     assert len(frame) == len(rates) * len(ratios)
-    assert frame["cost_a"].tolist() == found.cost_a.ravel().tolist()
+    assert frame["cost_a"].tolist() == result.cost_a.ravel().tolist()
     same = tc.selective.cost_map(models[0], models[0], rates=rates, cost_ratios=ratios, **FEW)
     assert not same.relative.any()
     assert not same.high.any()  # paired: a model never differs from itself
@@ -236,10 +236,10 @@ def world(n, m, rng):
 
 
 def test_a_model_without_errors_is_not_certain():
-    found = tc.selective.aurc(predictions(np.linspace(0.6, 0.99, 50), np.ones(50)))
-    assert found.value == 0
-    assert found.interval.low == 0
-    assert 0.002 < found.interval.high < 0.2
+    result = tc.selective.aurc(predictions(np.linspace(0.6, 0.99, 50), np.ones(50)))
+    assert result.value == 0
+    assert result.interval.low == 0
+    assert 0.002 < result.interval.high < 0.2
 
 
 def test_clusters_widen_the_interval():
@@ -270,19 +270,19 @@ def test_intervals_hold_the_truth():
         answered = big_c >= threshold
         return (answered & ~big_y).mean() + ratio * (~answered).mean()
 
-    held, samples = np.zeros(4), datasets(200)
+    covered, samples = np.zeros(4), datasets(200)
     for confidence, right in zip(*world(300, samples, rng), strict=True):
         a, b = predictions(confidence, right), predictions(noisy(confidence), right)
-        held[0] += true_area in tc.selective.aurc(a, resamples=300).interval
-        held[1] += (
+        covered[0] += true_area in tc.selective.aurc(a, resamples=300).interval
+        covered[1] += (
             true_loss + 0.2 * ratio
             in tc.selective.abstention_cost(a, rate=0.2, cost_ratio=ratio, resamples=300).interval
         )
         best = tc.selective.best_threshold(a, cost_ratio=ratio, resamples=300)
-        held[2] += true_cost(best.threshold) in best.interval
+        covered[2] += true_cost(best.threshold) in best.interval
         both = tc.selective.cost_map(a, b, rates=[0.2], cost_ratios=[ratio], resamples=300)
-        held[3] += both.low[0] <= true_difference <= both.high[0]
-    assert all(within(count, samples, 0.9, 0.99) for count in held), held
+        covered[3] += both.low[0] <= true_difference <= both.high[0]
+    assert all(within(count, samples, 0.9, 0.99) for count in covered), covered
 
 
 def half_right():
@@ -314,8 +314,8 @@ def test_two_models_may_be_right_on_different_questions():
     rng = np.random.default_rng(0)
     a, b = (tc.Predictions.from_answers(c, rng.random(300) < c) for c in rng.random((2, 300)))
     assert not np.array_equal(a.labels, b.labels)
-    found = tc.selective.cost_map(a, b, rates=[0.0], cost_ratios=[0.5])
-    assert found.difference[0] == pytest.approx(b.labels.mean() - a.labels.mean())
+    result = tc.selective.cost_map(a, b, rates=[0.0], cost_ratios=[0.5])
+    assert result.difference[0] == pytest.approx(b.labels.mean() - a.labels.mean())
 
 
 def test_who_never_answers_has_no_risk():

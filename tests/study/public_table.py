@@ -57,10 +57,10 @@ def public_table(models=185, variants=11, seed=0):
     )
     names = [("accuracy", "accuracy", 0.0), ("nll", "nll", 0.0), ("brier", "brier", 0.0)]
     names += [(GCE.format("", *v[:5]), "gce", v[5]) for v in VARIANTS[:variants]]
-    own = [(f"{key}(use_dataset_labelset=True)", key, factor) for _, key, factor in names[:3]]
-    own += [(GCE.format("use_dataset_labelset=True,", *v[:5]), "gce", v[5]) for v in VARIANTS[:variants]]
+    own_values = [(f"{key}(use_dataset_labelset=True)", key, factor) for _, key, factor in names[:3]]
+    own_values += [(GCE.format("use_dataset_labelset=True,", *v[:5]), "gce", v[5]) for v in VARIANTS[:variants]]
     metrics = pl.DataFrame(
-        [(*row, False) for row in names] + [(*row, True) for row in own],
+        [(*row, False) for row in names] + [(*row, True) for row in own_values],
         schema=["Metric", "MetricKey", "factor", "own"],
         orient="row",
     )

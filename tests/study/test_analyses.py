@@ -59,18 +59,18 @@ def test_front_refuses_what_it_cannot_judge():
 def test_pareto_over_metrics_and_shift():
     metrics = ("rank-series-l2", "ece-mass-100-l1", "nll")
     frame = random_study(9, metrics=metrics, severities=(0.0, 2.0))
-    found = tc.study.pareto(frame, metrics=metrics)
-    table = found.frame()
+    analysis = tc.study.pareto(frame, metrics=metrics)
+    table = analysis.frame()
     assert table.height == 9 * 3 * 2
     wide = frame.pivot(on="metric", index=["model", "severity"], values="value", aggregate_function="first")
     on_every = set(wide["model"])
     for metric, severity in itertools.product(metrics, (0.0, 2.0)):
-        here = wide.filter(pl.col("severity") == severity)
-        expected = dict(zip(here["model"], naive_front(here["error"], here[metric]), strict=True))
-        shown = table.filter((pl.col("metric") == metric) & (pl.col("severity") == severity))
-        assert dict(zip(shown["model"], shown["front"], strict=True)) == expected
+        mask = wide.filter(pl.col("severity") == severity)
+        expected = dict(zip(mask["model"], naive_front(mask["error"], mask[metric]), strict=True))
+        mask = table.filter((pl.col("metric") == metric) & (pl.col("severity") == severity))
+        assert dict(zip(mask["model"], mask["front"], strict=True)) == expected
         on_every &= {model for model, on in expected.items() if on}
-    counts = found.frame("counts")
+    counts = analysis.frame("counts")
     assert set(counts.filter("always")["model"]) == on_every
     assert counts["of"].to_list() == [6] * 9
     assert int(counts["fronts"].sum()) == int(table["front"].sum())
@@ -99,10 +99,10 @@ def test_memberships_that_intervals_do_not_support():
         ]
 
     rows = [*box("good", 0.1, 0.03), *box("near", 0.105, 0.035), *box("far", 0.3, 0.2), *box("other", 0.4, 0.005)]
-    found = tc.study.pareto(frame_of(rows))
-    shown = {r["model"]: (r["front"], r["supported"]) for r in found.frame().iter_rows(named=True)}
-    assert shown == {"good": (True, False), "near": (False, False), "far": (False, True), "other": (True, True)}
-    assert "2 of 4 memberships" in " ".join(found.notes)
+    analysis = tc.study.pareto(frame_of(rows))
+    values = {r["model"]: (r["front"], r["supported"]) for r in analysis.frame().iter_rows(named=True)}
+    assert values == {"good": (True, False), "near": (False, False), "far": (False, True), "other": (True, True)}
+    assert "2 of 4 memberships" in " ".join(analysis.notes)
     bare = tc.study.pareto(study([0.1, 0.2, 0.3], {"rank-series-l2": [0.3, 0.2, 0.1]}))
     assert bare.frame()["supported"].to_list() == [None] * 3
     assert "no intervals" in " ".join(bare.notes)
@@ -114,12 +114,12 @@ def test_memberships_that_intervals_do_not_support():
 def test_seeds_are_averaged_and_rows_compared():
     rows = [number("a", "rank-series-l2", v, seed=s, low=v - 0.1, high=v + 0.1) for s, v in enumerate([0.2, 0.4])]
     rows += [number("b", "rank-series-l2", 0.5, n=800)]
-    found = points(frame_of(rows), ["rank-series-l2"])
-    a, b = found.frame().iter_rows(named=True)
+    result = points(frame_of(rows), ["rank-series-l2"])
+    a, b = result.frame().iter_rows(named=True)
     assert (a["value"], a["low"], a["high"], a["seeds"]) == pytest.approx((0.3, 0.2, 0.4, 2))
     assert b["low"] is None
-    assert any("different rows (800 to 1000 of them)" in note and note.endswith("(on digits)") for note in found.notes)
-    assert any("different numbers of seeds" in note for note in found.notes)
+    assert any("different rows (800 to 1000 of them)" in note and note.endswith("(on digits)") for note in result.notes)
+    assert any("different numbers of seeds" in note for note in result.notes)
 
 
 def test_seeds_further_apart_than_intervals_are_told():
@@ -153,15 +153,15 @@ def test_points_say_what_is_wrong():
     with pytest.raises(tc.InputError, match=r"two values of error for m0 on digits \(seed 0\)"):
         points(pl.concat([frame, frame]), ["error"])
     infinite = pl.concat([frame, frame_of([number("m0", "nll", np.inf), number("m1", "nll", 0.3)])])
-    found = points(infinite, ["nll"])
-    assert found.frame()["model"].to_list() == ["m1"]
-    assert found.notes == ("nll is infinite and left out (m0 on digits)",)
+    result = points(infinite, ["nll"])
+    assert result.frame()["model"].to_list() == ["m1"]
+    assert result.notes == ("nll is infinite and left out (m0 on digits)",)
 
 
 def test_any_frame_will_do():
     frame = random_study(6)
-    found = tc.study.pareto(frame.to_pandas())
-    assert found.frame().equals(tc.study.pareto(frame).frame())
+    analysis = tc.study.pareto(frame.to_pandas())
+    assert analysis.frame().equals(tc.study.pareto(frame).frame())
 
 
 # ------------------------------------------------------------------ correlations
@@ -172,12 +172,12 @@ def test_correlation_is_scipys(method):
     rng = np.random.default_rng(1)
     x, y = rng.integers(0, 8, 20), rng.integers(0, 8, 20)
     find = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method]
-    found = correlate(x, y, method)
-    assert found.value == pytest.approx(find(x, y)[0], abs=1e-12)
-    assert found.low < found.value < found.high
+    result = correlate(x, y, method)
+    assert result.value == pytest.approx(find(x, y)[0], abs=1e-12)
+    assert result.low < result.value < result.high
     if method == "pearson":
         expected = stats.pearsonr(x, y).confidence_interval(0.95)
-        assert (found.low, found.high) == pytest.approx(tuple(expected))
+        assert (result.low, result.high) == pytest.approx(tuple(expected))
 
 
 def test_correlation_at_its_limits():
@@ -197,8 +197,8 @@ def test_correlation_intervals_hold_the_truth(method):
     truth = {"pearson": rho, "spearman": 6 / np.pi * np.arcsin(rho / 2), "kendall": 2 / np.pi * np.arcsin(rho)}[method]
     x = rng.normal(size=(datasets(2000), 15))
     y = rho * x + np.sqrt(1 - rho**2) * rng.normal(size=x.shape)
-    held = [(c := correlate(a, b, method)).low <= truth <= c.high for a, b in zip(x, y, strict=True)]
-    assert within(sum(held), len(held), 0.93, 0.975)
+    values = [(c := correlate(a, b, method)).low <= truth <= c.high for a, b in zip(x, y, strict=True)]
+    assert within(sum(values), len(values), 0.93, 0.975)
 
 
 def test_line_is_scipys():
@@ -213,16 +213,16 @@ def test_line_is_scipys():
 
 def test_error_against_calibration():
     frame = random_study(12)
-    found = tc.study.error_against_calibration(frame)
-    table = found.frame()
+    analysis = tc.study.error_against_calibration(frame)
+    table = analysis.frame()
     assert table["relative_size"].max() == 1
     assert table.filter(pl.col("model") == "m0")["relative_size"].item() == 1 / 8  # sizes 1, 2, 4, 8
-    whole = found.frame("trends").filter(pl.col("family").is_null()).row(0, named=True)
+    whole = analysis.frame("trends").filter(pl.col("family").is_null()).row(0, named=True)
     expected = stats.linregress(table["error"], table["value"])
     assert whole["slope"] == pytest.approx(expected.slope)
     assert whole["kendall"] == pytest.approx(stats.kendalltau(table["error"], table["value"])[0])
-    assert sorted(found.frame("trends")["family"].drop_nulls()) == ["a", "b", "c"]
-    assert any("neighbours in rankings by rank-series-l2 have" in note for note in found.notes)
+    assert sorted(analysis.frame("trends")["family"].drop_nulls()) == ["a", "b", "c"]
+    assert any("neighbours in rankings by rank-series-l2 have" in note for note in analysis.notes)
     few = tc.study.error_against_calibration(random_study(4))
     assert any("4 models say little about a correlation" in note for note in few.notes)
 
@@ -235,8 +235,8 @@ def test_tau_is_scipys_and_flips_are_counted(models, seed):
     rng = np.random.default_rng(seed)
     values = {name: rng.integers(0, 6, models) / 10 for name in ("ece-a", "ece-b", "ece-c")}
     frame = study(rng.random(models), values, half=0.12)
-    found = tc.study.rank_agreement(frame)
-    for row in found.frame().iter_rows(named=True):
+    analysis = tc.study.rank_agreement(frame)
+    for row in analysis.frame().iter_rows(named=True):
         a, b = values[row["metric_a"]], values[row["metric_b"]]
         expected = stats.kendalltau(a, b)[0]
         assert row["tau"] == pytest.approx(expected, abs=1e-12, nan_ok=True)
@@ -248,14 +248,14 @@ def test_tau_is_scipys_and_flips_are_counted(models, seed):
 
 def test_agreement_notes_and_lenses():
     frame = study(np.linspace(0.1, 0.3, 6), {"ece-a": np.arange(6) / 10, "ece-b": np.arange(6)[::-1] / 10}, half=0.3)
-    found = tc.study.rank_agreement(frame, metrics=["ece-a", "ece-b"])
-    assert found.frame()["tau"].to_list() == [-1]
-    assert any("0 of 15 flips" in note for note in found.notes)
+    analysis = tc.study.rank_agreement(frame, metrics=["ece-a", "ece-b"])
+    assert analysis.frame()["tau"].to_list() == [-1]
+    assert any("0 of 15 flips" in note for note in analysis.notes)
     half = frame.with_columns(low=pl.when(pl.col("metric") == "ece-a").then("low"))
     partly = tc.study.rank_agreement(half)
     assert partly.frame()["supported_flips"].to_list() == [None]
     assert any("no intervals of ece-b: which" in note for note in partly.notes)
-    assert any("6 models say little" in note for note in found.notes)
+    assert any("6 models say little" in note for note in analysis.notes)
     both = pl.concat([frame, frame.filter(pl.col("metric") == "ece-a").with_columns(lens=pl.lit("class-wise"))])
     lenses = tc.study.rank_agreement(both, metrics=["ece-a"], lens=["top-label", "class-wise"])
     assert lenses.frame().select("metric_a", "metric_b", "tau").row(0) == ("ece-a [class-wise]", "ece-a [top-label]", 1)

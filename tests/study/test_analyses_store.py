@@ -54,10 +54,10 @@ def test_every_analysis_reads_a_store(store):
 def test_the_exact_bias_from_the_store_is_that_of_the_rows(store):
     """One seed: squared error minus bias, from the store's numbers, is the debiased square of the rows themselves."""
     frame = store.frame().filter((pl.col("seed") == 0) & (pl.col("severity") == 0))
-    shown = tc.study.bin_trend(frame).frame("models").filter(pl.col("metric") == "ece-mass-50-l2")
+    mask = tc.study.bin_trend(frame).frame("models").filter(pl.col("metric") == "ece-mass-50-l2")
     exact = frame.filter((pl.col("metric") == "exact-50-l2") & (pl.col("recalibrator") == "none")).sort("model")
-    rest = (shown.sort("model")["squared"] - shown.sort("model")["bias"]).to_numpy()
+    rest = (mask.sort("model")["squared"] - mask.sort("model")["bias"]).to_numpy()
     direct = exact["value"].to_numpy() ** 2
-    assert shown["n"].unique().to_list() == [400]
+    assert mask["n"].unique().to_list() == [400]
     assert (direct > 0).any()
     assert np.maximum(rest, 0.0) == pytest.approx(direct, abs=1e-12)

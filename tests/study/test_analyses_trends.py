@@ -29,12 +29,12 @@ def recalibrated(n_after=800, after=(0.02, 0.09), error_after=(0.1, 0.2)):
 
 
 def test_effect_of_recalibration():
-    found = tc.study.effect_of_recalibration(recalibrated())
-    table = found.frame()
+    analysis = tc.study.effect_of_recalibration(recalibrated())
+    table = analysis.frame()
     assert table["change"].to_list() == pytest.approx([-0.04, 0.04])
     assert table["supported"].to_list() == [True, True]
-    assert found.notes == ("'temperature' made rank-series-l2 worse beyond the intervals (m1 on digits)",)
-    summary = found.frame("summary").row(0, named=True)
+    assert analysis.notes == ("'temperature' made rank-series-l2 worse beyond the intervals (m1 on digits)",)
+    summary = analysis.frame("summary").row(0, named=True)
     assert (summary["models"], summary["improved"], summary["improved_supported"]) == (2, 1, 1)
     assert summary["after"] == pytest.approx(0.055)
     assert summary["tau"] == -1
@@ -43,9 +43,9 @@ def test_effect_of_recalibration():
 
 
 def test_recalibration_on_other_rows_is_told():
-    found = tc.study.effect_of_recalibration(recalibrated(n_after=1000, error_after=(0.1, 0.25)))
-    assert any("were judged on different rows: not the effect alone (on digits)" in note for note in found.notes)
-    assert any("changed the classification error (m1 on digits)" in note for note in found.notes)
+    analysis = tc.study.effect_of_recalibration(recalibrated(n_after=1000, error_after=(0.1, 0.25)))
+    assert any("were judged on different rows: not the effect alone (on digits)" in note for note in analysis.notes)
+    assert any("changed the classification error (m1 on digits)" in note for note in analysis.notes)
     with pytest.raises(tc.InputError, match="no recalibrator 'isotonic'"):
         tc.study.effect_of_recalibration(recalibrated(), after="isotonic")
 
@@ -55,15 +55,15 @@ def test_recalibration_on_other_rows_is_told():
 
 def test_shift_over_severities():
     frame = random_study(9, severities=(0.0, 1.0, 3.0))
-    found = tc.study.shift(frame)
-    table = found.frame()
+    analysis = tc.study.shift(frame)
+    table = analysis.frame()
     assert table.height == 27
     assert table["value_increase"].to_list() == pytest.approx((0.02 * table["severity"]).to_list())
     assert table["error_increase"].to_list() == pytest.approx((0.05 * table["severity"]).to_list())
-    shown = table.filter(pl.col("severity") == 3)
-    assert shown["supported"].all()  # 0.06 apart, intervals of 0.02
+    mask = table.filter(pl.col("severity") == 3)
+    assert mask["supported"].all()  # 0.06 apart, intervals of 0.02
     assert table.filter(pl.col("severity") == 0)["supported"].null_count() == 9
-    slopes = found.frame("slopes")
+    slopes = analysis.frame("slopes")
     assert slopes["slope"].to_list() == pytest.approx([0.02] * 9)
     assert slopes["error_slope"].to_list() == pytest.approx([0.05] * 9)
     means = tc.study.shift_over_types(frame).frame()
@@ -83,13 +83,13 @@ def test_shift_with_a_clean_dataset_of_another_name():
     clean = random_study(4, dataset="digits")
     noisy = random_study(5, dataset="noisy", severities=(2.0,))
     both = pl.concat([clean, noisy])
-    found = tc.study.shift(both, reference="digits")
-    assert sorted(found.frame()["severity"].unique()) == [0, 2]
-    assert found.frame()["dataset"].unique().to_list() == ["noisy"]
-    assert any("left out: m4" in note for note in found.notes)
-    assert any("2 severities" in note for note in found.notes)
+    analysis = tc.study.shift(both, reference="digits")
+    assert sorted(analysis.frame()["severity"].unique()) == [0, 2]
+    assert analysis.frame()["dataset"].unique().to_list() == ["noisy"]
+    assert any("left out: m4" in note for note in analysis.notes)
+    assert any("2 severities" in note for note in analysis.notes)
     same = tc.study.shift(both, reference={"noisy": "digits"})
-    assert same.frame().equals(found.frame())
+    assert same.frame().equals(analysis.frame())
     with pytest.raises(tc.InputError, match="name its clean dataset as reference"):
         tc.study.shift(both)
     with pytest.raises(tc.InputError, match="no severity above 0"):
@@ -97,9 +97,9 @@ def test_shift_with_a_clean_dataset_of_another_name():
 
 
 def test_shift_within_the_intervals_is_told():
-    found = tc.study.shift(random_study(4, severities=(0.0, 0.5)))
+    analysis = tc.study.shift(random_study(4, severities=(0.0, 0.5)))
     assert any(
-        "rank-series-l2 of 4 of 4 models at the highest severities does not differ" in note for note in found.notes
+        "rank-series-l2 of 4 of 4 models at the highest severities does not differ" in note for note in analysis.notes
     )
 
 
@@ -111,8 +111,8 @@ def test_in_and_out():
     inside, outside, errors = rng.random(12), rng.random(12), rng.random((2, 12))
     clean = study(errors[0], {METRIC: inside}, half=0.01, dataset="clean")
     street = study(errors[1], {METRIC: outside}, half=0.01, dataset="street")
-    found = tc.study.in_and_out(pl.concat([clean, street]), reference="clean")
-    table = found.frame().with_columns(pl.col("model").str.slice(1).cast(int).alias("i")).sort("i")
+    analysis = tc.study.in_and_out(pl.concat([clean, street]), reference="clean")
+    table = analysis.frame().with_columns(pl.col("model").str.slice(1).cast(int).alias("i")).sort("i")
     assert table["inside"].to_list() == inside.tolist()
     assert table["outside"].to_list() == outside.tolist()
     pairs = {
@@ -121,26 +121,26 @@ def test_in_and_out():
         "error out, metric out": (errors[1], outside),
     }
     scipys = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
-    shown = found.frame("correlations")
-    assert shown.height == 9
-    for row in shown.iter_rows(named=True):
+    drawn = analysis.frame("correlations")
+    assert drawn.height == 9
+    for row in drawn.iter_rows(named=True):
         assert row["value"] == pytest.approx(scipys[row["method"]](*pairs[row["pair"]])[0])
         assert row["low"] < row["value"] < row["high"]
-    assert any("does not predict" in note for note in found.notes)
+    assert any("does not predict" in note for note in analysis.notes)
     with pytest.raises(tc.InputError, match="no shifted data"):
         tc.study.in_and_out(clean)
 
 
 def test_in_and_out_of_every_severity():
-    found = tc.study.in_and_out(random_study(12, severities=(0.0, 1.0, 2.0)))
-    taus = found.frame("correlations").filter(
+    analysis = tc.study.in_and_out(random_study(12, severities=(0.0, 1.0, 2.0)))
+    taus = analysis.frame("correlations").filter(
         (pl.col("method") == "kendall") & (pl.col("pair") == "metric in, metric out")
     )
     assert taus.select("severity", "value").rows() == [
         (1, pytest.approx(1)),
         (2, pytest.approx(1)),
     ]  # every model shifts alike
-    assert not any("predict" in note for note in found.notes)
+    assert not any("predict" in note for note in analysis.notes)
 
 
 # ------------------------------------------------------------------ residuals
@@ -150,8 +150,8 @@ def test_residuals_of_scores():
     rng = np.random.default_rng(1)
     error = rng.uniform(0.05, 0.4, 12)
     nll, brier = 3 * error + rng.normal(0, 0.1, 12), 1.4 * error + 0.02
-    found = tc.study.residuals(study(error, {"nll": nll, "brier": brier}))
-    table = found.frame().filter(pl.col("metric") == "nll").with_columns(i=pl.col("model").str.slice(1).cast(int))
+    analysis = tc.study.residuals(study(error, {"nll": nll, "brier": brier}))
+    table = analysis.frame().filter(pl.col("metric") == "nll").with_columns(i=pl.col("model").str.slice(1).cast(int))
     fit = stats.linregress(error, nll)
     expected = nll - fit.intercept - fit.slope * error
     assert table.sort("i")["residual"].to_list() == pytest.approx(expected.tolist())
@@ -160,10 +160,10 @@ def test_residuals_of_scores():
     leverage = np.diag(hat @ np.linalg.inv(hat.T @ hat) @ hat.T)
     scale = np.sqrt((expected**2).sum() / 10 * (1 - leverage))
     assert table.sort("i")["standardized"].to_list() == pytest.approx((expected / scale).tolist())
-    lines = {row["metric"]: row for row in found.frame("lines").iter_rows(named=True)}
+    lines = {row["metric"]: row for row in analysis.frame("lines").iter_rows(named=True)}
     assert lines["nll"]["explained"] == pytest.approx(fit.rvalue**2)
     assert lines["brier"]["slope"] == pytest.approx(1.4)
-    assert any("more than 99 % of the variance of brier" in note and "(on digits)" in note for note in found.notes)
+    assert any("more than 99 % of the variance of brier" in note and "(on digits)" in note for note in analysis.notes)
     few = tc.study.residuals(study([0.1, 0.2, 0.3], {"nll": [0.3, 0.5, 0.8]}), metrics=["nll"])
     assert any("3 models are too few for residuals" in note for note in few.notes)
     same = tc.study.residuals(study([0.1] * 5, {"nll": [0.1, 0.2, 0.3, 0.4, 0.5]}), metrics="nll")
@@ -223,8 +223,8 @@ def test_bias_of_bins_is_what_simulation_shows():
         exact = (variance_a + grid.var() - 2 * covariance) / n
         excess = (y.mean(axis=1) - c.mean(axis=1)) ** 2 - truth**2
         assert abs(excess.mean() - exact) < 4 * excess.std() / np.sqrt(m)
-        found = [total_bias(tc.profile.Profile.from_arrays(c[i], y[i]), bins=1) for i in range(400)]
-        assert abs(np.mean(found) - exact) < 4 * np.std(found) / 20
+        values = [total_bias(tc.profile.Profile.from_arrays(c[i], y[i]), bins=1) for i in range(400)]
+        assert abs(np.mean(values) - exact) < 4 * np.std(values) / 20
 
 
 def simulated_study(models=24, n=10_000, gap=0.03, seed=4):
@@ -250,9 +250,9 @@ def simulated_study(models=24, n=10_000, gap=0.03, seed=4):
 
 
 def test_bias_from_the_numbers_of_a_store():
-    found = tc.study.bin_trend(simulated_study(6, n=1000))
-    rows = found.frame("models").filter(pl.col("metric") == "ece-mass-100-l2")
-    other = found.frame("models").filter(pl.col("metric") == "exact-100-l2")
+    analysis = tc.study.bin_trend(simulated_study(6, n=1000))
+    rows = analysis.frame("models").filter(pl.col("metric") == "ece-mass-100-l2")
+    other = analysis.frame("models").filter(pl.col("metric") == "exact-100-l2")
     signed = rows["squared"] - rows["bias"]
     positive = other["value"] > 0  # a negative square is shown as 0
     assert positive.any()
@@ -260,7 +260,7 @@ def test_bias_from_the_numbers_of_a_store():
         (other["value"] ** 2).filter(positive).to_list(), abs=1e-12
     )
     assert (signed.filter(~positive) <= 0).all()
-    for row in found.frame().filter(pl.col("slope_bias").is_not_null()).iter_rows(named=True):
+    for row in analysis.frame().filter(pl.col("slope_bias").is_not_null()).iter_rows(named=True):
         assert row["slope_squared"] == pytest.approx(row["slope_bias"] + row["slope_rest"], abs=1e-12)
 
 
@@ -272,8 +272,8 @@ def test_many_bins_show_a_trend_that_is_not_there():
     and the rank series below 0.01 in size, with 0 inside. The exact bias is the slope of the squared 500-bin error within 10 %.
     """
     frame = simulated_study()
-    found = tc.study.bin_trend(frame)
-    slopes = {row["metric"]: row for row in found.frame().iter_rows(named=True)}
+    analysis = tc.study.bin_trend(frame)
+    slopes = {row["metric"]: row for row in analysis.frame().iter_rows(named=True)}
     for norm in ("l1", "l2"):
         assert slopes[f"ece-mass-100-{norm}"]["low"] > 0.02
         assert slopes[f"ece-mass-500-{norm}"]["low"] > 0.1
@@ -285,9 +285,10 @@ def test_many_bins_show_a_trend_that_is_not_there():
     many = slopes["ece-mass-500-l2"]
     assert many["slope_bias"] == pytest.approx(many["slope_squared"], rel=0.1)
     assert any(
-        "ece-mass-500-l2 rises" in note and "the trend is that of the bias (on digits)" in note for note in found.notes
+        "ece-mass-500-l2 rises" in note and "the trend is that of the bias (on digits)" in note
+        for note in analysis.notes
     )
-    assert any("ece-mass-500-l1 rises with error, but not debiased-15-l2" in note for note in found.notes)
+    assert any("ece-mass-500-l1 rises with error, but not debiased-15-l2" in note for note in analysis.notes)
     tau = tc.study.error_against_calibration(frame, metric="ece-mass-500-l1").frame("trends")["kendall"][0]
     assert tau > 0.8
     assert abs(tc.study.error_against_calibration(frame).frame("trends")["kendall"][0]) < 0.3

@@ -38,8 +38,8 @@ def test_run_says_what_it_did_and_skips_what_is_done(truecal, study, store):
     assert ran.err == ""  # no progress bar into a pipe
     assert ran.out.startswith("a small study: 3 models, 12 prediction files, 72 numbers in ")
     assert f"truecal study show {store}" in ran.out
-    said = json.loads(truecal("study", "run", study, "--store", store, "--json").out)
-    assert (said["files"], said["numbers"]) == (12, 72)
+    record = json.loads(truecal("study", "run", study, "--store", store, "--json").out)
+    assert (record["files"], record["numbers"]) == (12, 72)
 
 
 def test_check_evaluates_nothing(truecal, study):
@@ -76,8 +76,8 @@ def test_show_ranks_and_warns(truecal, store):
     assert header.split() == ["model", "dataset", "group", "rank-series-l2", "ece-width-15-l1", "error"]
     assert "pairs of models differ by rank-series-l2 on digits (paired on the same rows, Holm, 5 %)" in ran.out
     assert "cannot be told apart" in ran.out
-    said = json.loads(truecal("study", "show", store, "--json").out)
-    group = {row["model"]: row["groups"] for row in said["results"]}
+    record = json.loads(truecal("study", "show", store, "--json").out)
+    group = {row["model"]: row["groups"] for row in record["results"]}
     assert group["tree"] == group["twin"]
 
 
@@ -85,13 +85,13 @@ def test_show_in_json_sorted_and_filtered(truecal, store):
     from truecal.study import Store
 
     ran = truecal("study", "show", store, "--sort", "error", "--severity", 1, "--recalibrator", "temperature", "--json")
-    said = json.loads(ran.out)
-    values = [row["error"]["value"] for row in said["results"]]
+    record = json.loads(ran.out)
+    values = [row["error"]["value"] for row in record["results"]]
     assert values == sorted(values)
-    assert said["results"][0]["seeds"] == 2
+    assert record["results"][0]["seeds"] == 2
     frame = Store(store).frame()
     expected = frame.filter(
-        (pl.col("model") == said["results"][0]["model"])
+        (pl.col("model") == record["results"][0]["model"])
         & (pl.col("metric") == "error")
         & (pl.col("severity") == 1)
         & (pl.col("recalibrator") == "temperature")
@@ -103,8 +103,8 @@ def test_show_says_when_a_ranking_cannot_be_tested(truecal, study, tmp_path):
     path = study.with_name("bare.yaml")
     path.write_text(study.read_text().replace("ece-width-15-l1", "ece-width-20-l1"))
     assert truecal("study", "run", path, "--store", tmp_path).code == 0
-    shown = truecal("study", "show", tmp_path, "--metric", "ece-width-20-l1").out
-    assert "there are no intervals of ece-width-20-l1" in shown
+    answer = truecal("study", "show", tmp_path, "--metric", "ece-width-20-l1").out
+    assert "there are no intervals of ece-width-20-l1" in answer
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,10 @@ def test_help_loads_no_other_module():
         "import sys; from truecal.cli.main import main; code = main(['study', '--help']); "
         "print(code, 'polars' in sys.modules, 'truecal.study' in sys.modules)"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.splitlines()[-1] == "0 False False"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert answer.splitlines()[-1] == "0 False False"
     for verb in ("run", "show", "export", "page", "import", "figure", "example", "interventions"):
-        assert f"\n  {verb} " in said
+        assert f"\n  {verb} " in answer
 
 
 def test_figure(truecal, store, tmp_path):

@@ -17,9 +17,9 @@ from truecal.study.example import SHIFTS, load, log_probabilities, models, plan,
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """The quick example, made in this process."""
-    made = tmp_path_factory.mktemp("example")
-    make_example(made, quick=True, workers=1)
-    return made
+    result = tmp_path_factory.mktemp("example")
+    make_example(result, quick=True, workers=1)
+    return result
 
 
 def files(folder):
@@ -74,11 +74,11 @@ def test_predictions_are_real_and_never_call_anything_impossible(folder):
     for path in files(folder):
         preds = tc.read(path, label="labels", logits="logits")
         severity = int(path.stem.split("-")[1])
-        held = np.load(path)
-        assert held["logits"].dtype == np.float32
-        smallest = 1e-3 / held["logits"].shape[1]
-        assert np.exp(held["logits"]).min() >= smallest * 0.999
-        assert np.exp(held["logits"], dtype=np.float64).sum(axis=1) == pytest.approx(1, abs=1e-6)
+        arrays = np.load(path)
+        assert arrays["logits"].dtype == np.float32
+        smallest = 1e-3 / arrays["logits"].shape[1]
+        assert np.exp(arrays["logits"]).min() >= smallest * 0.999
+        assert np.exp(arrays["logits"], dtype=np.float64).sum(axis=1) == pytest.approx(1, abs=1e-6)
         accuracy = tc.scores.accuracy(preds)
         if severity == 0:
             assert accuracy > 0.7
@@ -86,8 +86,8 @@ def test_predictions_are_real_and_never_call_anything_impossible(folder):
 
 def test_what_is_there_is_not_made_again_and_what_is_damaged_is(folder, tmp_path):
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files(folder)}
-    lost, damaged = files(folder)[3], files(folder)[-1]
-    lost.unlink()
+    missing, damaged = files(folder)[3], files(folder)[-1]
+    missing.unlink()
     damaged.write_bytes(before[damaged][1][:100])
     steps = []
     make_example(folder, quick=True, workers=2, progress=lambda step: steps.append((step.done, step.total)))
@@ -97,8 +97,8 @@ def test_what_is_there_is_not_made_again_and_what_is_damaged_is(folder, tmp_path
         path: content for path, (_, content) in before.items()
     }  # the same numbers from another process
     remade = {path for path in before if after[path][0] != before[path][0]}
-    assert {lost, damaged} <= remade
-    assert {path.parent.name for path in remade} == {lost.parent.name, damaged.parent.name}
+    assert {missing, damaged} <= remade
+    assert {path.parent.name for path in remade} == {missing.parent.name, damaged.parent.name}
     assert not list(folder.rglob("*.part"))
 
 
@@ -121,11 +121,11 @@ def test_killed_at_any_moment_it_goes_on(tmp_path):
         time.sleep(0.01)
     run.kill()
     run.wait()
-    kept = {path: path.stat().st_mtime_ns for path in files(tmp_path)}
+    selected = {path: path.stat().st_mtime_ns for path in files(tmp_path)}
     assert not (tmp_path / "study.yaml").exists()
     make_example(tmp_path, quick=True, workers=1)
     assert len(files(tmp_path)) == 40
-    unchanged = [path for path, at in kept.items() if path.stat().st_mtime_ns == at]
+    unchanged = [path for path, points in selected.items() if path.stat().st_mtime_ns == points]
     assert len(unchanged) >= 6  # only the training that was cut off is done again
     assert (tmp_path / "study.yaml").exists()
 
@@ -134,8 +134,8 @@ def test_the_command_trains_evaluates_and_writes_the_page(folder, capsys):
     from truecal.cli.main import main
 
     assert main(["study", "example", str(folder), "--quick", "--workers", "1"]) == 0
-    said = capsys.readouterr().out
-    assert "5 models, 40 prediction files" in said
+    captured = capsys.readouterr().out
+    assert "5 models, 40 prediction files" in captured
     page = (folder / "page.html").read_text()
     assert "Classifiers under shift" in page
     assert "What temperature does" in page

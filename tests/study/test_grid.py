@@ -60,9 +60,9 @@ def naive_ece(scores, outcomes, scheme, bins, norm):
 def test_every_metric_equals_its_estimator(lens, ties):
     preds = preds_of(ties=ties)
     metrics = metrics_of(MANY, lens)
-    found = measure_lens(preds, LENSES[lens], metrics)
-    assert [one.metric for one in found] == list(metrics)
-    for one in found:
+    result = measure_lens(preds, LENSES[lens], metrics)
+    assert [one.metric for one in result] == list(metrics)
+    for one in result:
         estimator = one.metric.estimator()
         if lens == "class-wise" or one.metric.kind == "rank":
             direct = tc.measure(preds, lens=LENSES[lens], estimator=estimator)
@@ -89,8 +89,8 @@ def test_binned_errors_against_the_definition(n, scheme, bins, norm, seed):
     outcomes = (rng.random(n) < scores**2).astype(int)
     preds = tc.Predictions.from_probs(scores, outcomes)
     metric = parse_metric(f"ece-{scheme}-{bins}-{norm}")
-    (found,) = measure_lens(preds, tc.OneClass(), [metric])
-    assert found.value == pytest.approx(naive_ece(scores, outcomes, scheme, bins, metric.norm), abs=1e-12)
+    (result,) = measure_lens(preds, tc.OneClass(), [metric])
+    assert result.value == pytest.approx(naive_ece(scores, outcomes, scheme, bins, metric.norm), abs=1e-12)
 
 
 def test_class_wise_in_blocks(monkeypatch):
@@ -128,18 +128,18 @@ def scored(preds, metrics, *, level=0.95):
 
 def test_scores():
     preds = preds_of(n=500)
-    found = {one.metric.name: one for one in scored(preds, metrics_of((GRID,), ""), level=0.9)}
-    assert found["nll"].value == pytest.approx(tc.scores.log_loss(preds), abs=1e-12)
-    assert found["brier"].value == pytest.approx(tc.scores.brier(preds), abs=1e-12)
+    values = {one.metric.name: one for one in scored(preds, metrics_of((GRID,), ""), level=0.9)}
+    assert values["nll"].value == pytest.approx(tc.scores.log_loss(preds), abs=1e-12)
+    assert values["brier"].value == pytest.approx(tc.scores.brier(preds), abs=1e-12)
     direct = tc.scores.decompose(tc.TopLabel()(preds))
-    assert found["brier-top"].value == pytest.approx(direct.brier, abs=1e-12)
-    assert found["error"].value == pytest.approx(1 - tc.scores.accuracy(preds), abs=1e-12)
-    assert found["confidence"].value == pytest.approx(tc.scores.mean_confidence(preds), abs=1e-12)
+    assert values["brier-top"].value == pytest.approx(direct.brier, abs=1e-12)
+    assert values["error"].value == pytest.approx(1 - tc.scores.accuracy(preds), abs=1e-12)
+    assert values["confidence"].value == pytest.approx(tc.scores.mean_confidence(preds), abs=1e-12)
     losses = -np.log(preds.probs[np.arange(500), preds.labels])
     margin = 1.6448536269514722 * losses.std(ddof=1) / np.sqrt(500)
-    assert found["nll"].high - found["nll"].value == pytest.approx(margin)
+    assert values["nll"].high - values["nll"].value == pytest.approx(margin)
     top = preds.probs.max(axis=1)
-    assert found["confidence"].value - found["confidence"].low == pytest.approx(
+    assert values["confidence"].value - values["confidence"].low == pytest.approx(
         1.6448536269514722 * top.std(ddof=1) / np.sqrt(500)
     )
 
@@ -152,17 +152,17 @@ def test_wilson_interval_of_the_error_covers():
     for _ in range(trials):
         preds = tc.Predictions.from_probs(np.full(200, 0.9), (rng.random(200) < 0.95).astype(int))
         metric = parse_metric("error")
-        (found,) = scored(preds, [metric], level=0.9)
-        covered += found.low <= 0.05 <= found.high
+        (result,) = scored(preds, [metric], level=0.9)
+        covered += result.low <= 0.05 <= result.high
     assert within(covered, trials, 0.85, 0.95)
 
 
 def test_a_label_of_probability_zero_has_infinite_loss_and_no_interval():
     preds = tc.Predictions.from_probs([[1.0, 0.0], [0.5, 0.5]], [1, 0])
-    (found,) = scored(preds, [parse_metric("nll")])
-    assert found.value == np.inf
-    assert found.low is None
-    assert found.warnings == ("a label was given probability 0",)
+    (result,) = scored(preds, [parse_metric("nll")])
+    assert result.value == np.inf
+    assert result.low is None
+    assert result.warnings == ("a label was given probability 0",)
 
 
 def test_the_grid_holds_the_whole_product():

@@ -182,8 +182,8 @@ def test_the_command(truecal, table, tmp_path):
     path, _ = table
     ran = truecal("study", "import", path, "--preset", PRESET, "--out", tmp_path / "s", "--json")
     assert ran.code == 0
-    said = json.loads(ran.out)
-    assert (said["models"], said["datasets"]) == (18, 19)
-    shown = truecal("study", "show", tmp_path / "s", "--metric", "ece-mass-100-l1", "--dataset", "imagenet")
-    assert shown.code == 0
+    record = json.loads(ran.out)
+    assert (record["models"], record["datasets"]) == (18, 19)
+    drawn = truecal("study", "show", tmp_path / "s", "--metric", "ece-mass-100-l1", "--dataset", "imagenet")
+    assert drawn.code == 0
     assert truecal("study", "page", tmp_path / "s", "--out", tmp_path / "page.html").code == 0

@@ -39,9 +39,9 @@ def config(tmp_path_factory):
 def clean(config, tmp_path_factory):
     """A run without interruption, in this process: what was found, and the folder."""
     folder = tmp_path_factory.mktemp("clean")
-    found = compare_interventions(config, folder)
-    found.write(folder)
-    return found, folder
+    result = compare_interventions(config, folder)
+    result.write(folder)
+    return result, folder
 
 
 def same_files(one, other):
@@ -50,7 +50,7 @@ def same_files(one, other):
 
 
 def test_numbers_are_those_of_direct_calls(config, clean):
-    found, folder = clean
+    result, folder = clean
     plan = Plan.read(config)
     data = load_data(plan.data)
     outputs = models.outputs_of_all(plan, data, folder / "models")
@@ -86,7 +86,7 @@ def test_numbers_are_those_of_direct_calls(config, clean):
             direct[f"groups shape: {group}", "label loops", "confidence"] = np.average(column, weights=vector.weights)
         mine = {
             (f.lens, f.selection, f.metric): f.value
-            for f in records(found.results)
+            for f in records(result.results)
             if f.intervention == "temperature" and f.seed == seed
         }
         for key, value in direct.items():
@@ -94,10 +94,10 @@ def test_numbers_are_those_of_direct_calls(config, clean):
 
 
 def test_interventions_change_the_models(clean):
-    found, _ = clean
+    result, _ = clean
     by_kind = {
         s.intervention: s
-        for s in records(found.summary)
+        for s in records(result.summary)
         if (s.lens, s.selection, s.metric) == ("full", "all", "entropy")
     }
     assert len(by_kind) == 7
@@ -141,22 +141,22 @@ def test_a_killed_run_is_taken_up_again(config, clean, tmp_path, capsys, monkeyp
     children = family.read_text().split() if family.exists() else []
     running.send_signal(signal.SIGKILL)
     running.wait()
-    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
-    assert len(kept) >= 2
+    selected = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+    assert len(selected) >= 2
     while any(alive(pid) for pid in children) and time.monotonic() < until:
         time.sleep(0.01)
     assert not any(alive(pid) for pid in children)  # workers do not outlive the run
     assert main(["study", "interventions", str(config), "--folder", str(tmp_path), "--workers", "1", "--json"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""  # no bar into a pipe
-    assert all(path.stat().st_mtime_ns == then for path, then in kept.items())
+    assert all(path.stat().st_mtime_ns == then for path, then in selected.items())
     assert same_files(tmp_path, clean[1])  # trained in two other processes, and here
-    said = json.loads(captured.out)
-    assert said["schema"] == "truecal.study interventions"
-    assert said["strengths"]["none"] is None
-    assert len(said["summary"]) == len(clean[0].summary)
-    assert all(os.path.exists(path) for path in said["written"])
-    assert sum(path.endswith(".png") for path in said["written"]) >= 10
+    record = json.loads(captured.out)
+    assert record["schema"] == "truecal.study interventions"
+    assert record["strengths"]["none"] is None
+    assert len(record["summary"]) == len(clean[0].summary)
+    assert all(os.path.exists(path) for path in record["written"])
+    assert sum(path.endswith(".png") for path in record["written"]) >= 10
 
 
 def alive(pid):
@@ -169,10 +169,10 @@ def alive(pid):
 def validation_of(labels, accuracy, confidence):
     """Logits that are right for a share of rows, all with one confidence."""
     rng = np.random.default_rng(0)
-    said = np.where(np.arange(len(labels)) < accuracy * len(labels), labels, (labels + 1) % 10)
+    mask = np.where(np.arange(len(labels)) < accuracy * len(labels), labels, (labels + 1) % 10)
     order = rng.permutation(len(labels))
     logits = np.zeros((len(labels), 10), np.float32)
-    logits[np.arange(len(labels)), said] = np.log(9 * confidence / (1 - confidence))
+    logits[np.arange(len(labels)), mask] = np.log(9 * confidence / (1 - confidence))
     return logits[order], order
 
 
@@ -181,7 +181,7 @@ def test_the_strength_with_the_lowest_error_that_keeps_the_accuracy_is_chosen(co
     plan = replace(plan, interventions={"focal": (1, 2, 3), "mixup": (0.1, 0.2)}, accuracy_loss=0.05)
     data = load_data(plan.data)
     labels = data.validation.labels
-    made = {  # accuracy and confidence on the validation rows
+    values = {  # accuracy and confidence on the validation rows
         ("none", None): (0.90, 0.99),
         ("focal", 1): (0.90, 0.95),  # error 0.05
         ("focal", 2): (0.86, 0.88),  # error 0.02 and accurate enough: this one
@@ -190,7 +190,7 @@ def test_the_strength_with_the_lowest_error_that_keeps_the_accuracy_is_chosen(co
         ("mixup", 0.2): (0.60, 0.60),
     }
     outputs = {}
-    for (kind, strength), (right, sure) in made.items():
+    for (kind, strength), (right, sure) in values.items():
         for seed in plan.seeds:
             logits, order = validation_of(labels, right, sure)
             back = np.empty_like(logits)
@@ -255,8 +255,8 @@ def test_means_deviations_and_paired_differences():
 def test_an_infinite_log_loss_stays_visible():
     rows = [finding("none", s, 0.5, "full", "log loss") for s in (0, 1)]
     rows += [finding("histogram", s, v, "full", "log loss") for s, v in ((0, np.inf), (1, 0.5))]
-    found = summaries(rows)[1]
-    assert (found.mean, found.sd, found.verdict) == (np.inf, None, "")
+    result = summaries(rows)[1]
+    assert (result.mean, result.sd, result.verdict) == (np.inf, None, "")
 
 
 def test_the_calibrated_twin_is_what_calibrated_outputs_get(config):
@@ -277,7 +277,7 @@ def test_the_calibrated_twin_is_what_calibrated_outputs_get(config):
 
 
 def test_the_answer_counts_what_it_says(clean):
-    found, _ = clean
+    result, _ = clean
     rows = []
     for kind, usual, full in (
         ("none", 0.10, 0.10),
@@ -289,8 +289,8 @@ def test_the_answer_counts_what_it_says(clean):
             rows.append(finding(kind, seed, usual + 0.001 * seed, "traditional"))
             rows.append(finding(kind, seed, full + 0.001 * (seed * len(kind) % 3), "full"))
     kinds = {"none": None, "focal": 1, "mixup": 0.2, "temperature": None}
-    made = replace(found, results=pl.DataFrame(rows), choice=replace(found.choice, strengths=kinds))
-    lines = made.verdict()
+    result = replace(result, results=pl.DataFrame(rows), choice=replace(result.choice, strengths=kinds))
+    lines = result.verdict()
     assert lines[0] == "focal: usual error lower; HIGHER full"
     assert lines[1] == "mixup: usual error lower; lower full"
     assert lines[2] == "temperature: usual error higher; lower full"
@@ -303,23 +303,23 @@ def test_errors_among_one_label_are_shown_beside_those_of_a_calibrated_model(cle
     rows = [finding("none", s, 0.2 + 0.001 * s) for s in range(3)] + [finding("focal", s, 0.1) for s in range(3)]
     for kind, value in (("none", 0.1), ("focal", 0.3)):
         rows += [finding(kind, s, value, "full", "error", "label 8", 0.32) for s in range(3)]
-    made = replace(
+    result = replace(
         clean[0], results=pl.DataFrame(rows), choice=replace(clean[0].choice, strengths={"none": None, "focal": 1})
     )
-    said = made.verdict()[-1]
-    assert said.startswith("Among the rows of one label, 1 of these interventions' 1 errors are higher")
-    assert said.endswith("on average they are 0.300, and would be 0.320 if the outputs were the truth.")
+    text = result.verdict()[-1]
+    assert text.startswith("Among the rows of one label, 1 of these interventions' 1 errors are higher")
+    assert text.endswith("on average they are 0.300, and would be 0.320 if the outputs were the truth.")
 
 
 def test_tables_show_every_intervention_and_number(clean):
-    found, _ = clean
-    shown = found.tables()
-    assert len(shown) == 9
-    for table in shown.values():
-        assert set(table["intervention"]) >= set(found.choice.strengths)
-    usual = next(s for s in records(found.summary) if s.intervention == "mixup" and s.lens == "traditional")
-    assert f"{usual.mean:.4f} ± {usual.sd:.4f}" in found.text()
-    assert "| intervention | accuracy | top-2 | top-3 |" in found.text(markdown=True)
+    result, _ = clean
+    drawn = result.tables()
+    assert len(drawn) == 9
+    for table in drawn.values():
+        assert set(table["intervention"]) >= set(result.choice.strengths)
+    usual = next(s for s in records(result.summary) if s.intervention == "mixup" and s.lens == "traditional")
+    assert f"{usual.mean:.4f} ± {usual.sd:.4f}" in result.text()
+    assert "| intervention | accuracy | top-2 | top-3 |" in result.text(markdown=True)
 
 
 def test_pictures_draw_the_summary(clean, tmp_path):
@@ -327,23 +327,23 @@ def test_pictures_draw_the_summary(clean, tmp_path):
 
     from truecal.plot.bars import InterventionsDisplay, write_pictures
 
-    found, _ = clean
-    shown = {name: InterventionsDisplay(columns, ylabel=y) for name, (y, columns) in found.pictures().items()}
+    result, _ = clean
+    values = {name: InterventionsDisplay(columns, ylabel=y) for name, (y, columns) in result.pictures().items()}
     assert {"errors", "groups", "labels", "likert", "likert_share", "top_k_accuracy", "entropy", "confidence"} <= set(
-        shown
+        values
     )
-    frame = shown["errors"].frame()
-    usual = next(s for s in records(found.summary) if s.intervention == "focal" and s.lens == "traditional")
-    at = list(zip(frame["intervention"], frame["what"], strict=True)).index(("focal", "traditional"))
-    assert (frame["mean"][at], frame["sd"][at]) == (usual.mean, usual.sd)
-    assert list(dict.fromkeys(shown["groups"].frame()["what"])) == ["shape", "halves", "full"]
-    drawn = shown["errors"].plot()
+    frame = values["errors"].frame()
+    usual = next(s for s in records(result.summary) if s.intervention == "focal" and s.lens == "traditional")
+    points = list(zip(frame["intervention"], frame["what"], strict=True)).index(("focal", "traditional"))
+    assert (frame["mean"][points], frame["sd"][points]) == (usual.mean, usual.sd)
+    assert list(dict.fromkeys(values["groups"].frame()["what"])) == ["shape", "halves", "full"]
+    drawn = values["errors"].plot()
     bars = drawn.ax_.containers
     assert sum(len(b) for b in bars if hasattr(b, "patches")) == len(frame["mean"])
     looks = {(b.patches[0].get_facecolor(), b.patches[0].get_hatch()) for b in bars if hasattr(b, "patches")}
     assert len(looks) == 7  # all interventions look different
     pyplot.close("all")
-    assert len(write_pictures(found.pictures(), tmp_path)) == len(shown)
+    assert len(write_pictures(result.pictures(), tmp_path)) == len(values)
     assert pyplot.get_fignums() == []
     with pytest.raises(tc.InputError, match="no column 'sd'"):
         InterventionsDisplay({"intervention": ["a"], "what": ["b"], "mean": [1.0]})
@@ -359,10 +359,10 @@ def test_two_classes_from_a_file_of_ones_own(tmp_path):
         "data: {file: mine.npz}\nmodel: {network: mlp, width: 8}\ntraining: {epochs: 3}\nseeds: [0]\n"
         "interventions: {mixup: [0.2], histogram: [5]}\nlenses: {likert_of: 'yes'}\n"
     )
-    found = compare_interventions(config, tmp_path / "out")
-    assert {s.lens for s in records(found.summary) if s.metric == "error"} == {"traditional", "top-1", "top-2", "full"}
-    assert all(s.sd is None and s.verdict == "" for s in records(found.summary))
-    assert "None of the 2 interventions" in found.text()
+    result = compare_interventions(config, tmp_path / "out")
+    assert {s.lens for s in records(result.summary) if s.metric == "error"} == {"traditional", "top-1", "top-2", "full"}
+    assert all(s.sd is None and s.verdict == "" for s in records(result.summary))
+    assert "None of the 2 interventions" in result.text()
 
 
 def test_the_command_refuses_before_it_trains(tmp_path, config, capsys, monkeypatch):
@@ -374,10 +374,10 @@ def test_the_command_refuses_before_it_trains(tmp_path, config, capsys, monkeypa
 
     bad = tmp_path / "bad.yaml"
     bad.write_text("data: {set: digits}\nseeds: []\nlenses: {gamma: 2}\n")
-    said = refused(bad)
-    assert said.splitlines()[0] == "truecal: bad.yaml has 2 problems"
-    assert "bad.yaml:2" in said
-    assert "bad.yaml:3" in said
+    text = refused(bad)
+    assert text.splitlines()[0] == "truecal: bad.yaml has 2 problems"
+    assert "bad.yaml:2" in text
+    assert "bad.yaml:3" in text
     bad.write_text("data: {set: digits}\nlenses: {labels: [11]}\n")
     assert "bad.yaml:2: there is no class 11" in refused(bad)
     assert not (tmp_path / "interventions").exists()

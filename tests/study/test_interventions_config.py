@@ -56,10 +56,10 @@ def test_the_bundled_example_says_what_is_usual():
 
 
 def test_the_example_shows_the_usual_strengths(tmp_path):
-    shown = Plan.read(str(files("truecal.study.interventions") / "example.yaml"))
+    drawn = Plan.read(str(files("truecal.study.interventions") / "example.yaml"))
     bare = Plan.read(written(tmp_path, "data: {set: warped-digits}\n"))
-    assert {k: tuple(v) for k, v in shown.interventions.items()} == {k: tuple(v) for k, v in bare.interventions.items()}
-    assert (shown.data, shown.accuracy_loss, shown.lenses.gamma) == (bare.data, bare.accuracy_loss, bare.lenses.gamma)
+    assert {k: tuple(v) for k, v in drawn.interventions.items()} == {k: tuple(v) for k, v in bare.interventions.items()}
+    assert (drawn.data, drawn.accuracy_loss, drawn.lenses.gamma) == (bare.data, bare.accuracy_loss, bare.lenses.gamma)
 
 
 def test_warped_digits_never_share_an_original(tmp_path):

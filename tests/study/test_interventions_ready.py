@@ -50,29 +50,29 @@ def ready(tmp_path):
 
 
 def test_ready_logits_and_ensembles(ready):
-    found = compare_interventions(ready / "ready.yaml", ready / "out")
-    assert list(found.choice.strengths) == ["none", "calmer", "temperature", "histogram-width", "ensemble"]
+    result = compare_interventions(ready / "ready.yaml", ready / "out")
+    assert list(result.choice.strengths) == ["none", "calmer", "temperature", "histogram-width", "ensemble"]
     usual = {
-        (s.intervention, s.lens): s for s in records(found.summary) if s.metric == "error" and s.selection == "all"
+        (s.intervention, s.lens): s for s in records(result.summary) if s.metric == "error" and s.selection == "all"
     }
-    with np.load(ready / "logits" / "calmer" / "1.npz") as held:
-        preds = tc.Predictions.from_logits(held["test_logits"].astype(float), held["test_labels"])
+    with np.load(ready / "logits" / "calmer" / "1.npz") as arrays:
+        preds = tc.Predictions.from_logits(arrays["test_logits"].astype(float), arrays["test_labels"])
     judge = tc.GeneralizedECE(lens=tc.TopLabel(), binning=tc.estimators.EqualWidth(15), level=None)
-    (own,) = [
+    (own_values,) = [
         f.value
-        for f in records(found.results)
+        for f in records(result.results)
         if (f.intervention, f.seed, f.lens, f.metric) == ("calmer", 1, "traditional", "error")
     ]
-    assert own == pytest.approx(float(judge(preds)), abs=1e-12)
+    assert own_values == pytest.approx(float(judge(preds)), abs=1e-12)
     assert usual["calmer", "traditional"].verdict == "lower"
     pair = []
     for seed in (0, 1):
-        with np.load(ready / "logits" / "none" / f"{seed}.npz") as held:
-            pair.append(tc.Predictions.from_logits(held["test_logits"].astype(float), held["test_labels"]))
+        with np.load(ready / "logits" / "none" / f"{seed}.npz") as arrays:
+            pair.append(tc.Predictions.from_logits(arrays["test_logits"].astype(float), arrays["test_labels"]))
     mean = tc.Predictions.from_probs((pair[0].probs + pair[1].probs) / 2, pair[0].labels)
     (together,) = [
         f.value
-        for f in records(found.results)
+        for f in records(result.results)
         if (f.intervention, f.seed, f.lens, f.metric) == ("ensemble", 0, "traditional", "error")
     ]
     assert together == pytest.approx(float(judge(mean)), abs=1e-4)  # kept as float32 logarithms
@@ -110,8 +110,8 @@ def test_an_ensemble_needs_as_many_seeds(ready):
 
 def test_dropout_left_on_is_less_sure_and_repeats_itself(tmp_path):
     (tmp_path / "own.yaml").write_text(OWN)
-    found = compare_interventions(tmp_path / "own.yaml", tmp_path / "out")
+    result = compare_interventions(tmp_path / "own.yaml", tmp_path / "out")
     again = compare_interventions(tmp_path / "own.yaml", tmp_path / "other")
-    assert found.results.equals(again.results)
-    entropy = {s.intervention: s.mean for s in records(found.summary) if s.metric == "entropy"}
+    assert result.results.equals(again.results)
+    entropy = {s.intervention: s.mean for s in records(result.summary) if s.metric == "entropy"}
     assert entropy["mc-dropout"] > entropy["none"]

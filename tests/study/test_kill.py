@@ -46,9 +46,9 @@ def test_a_killed_run_is_resumed(study, whole):
     _wait_for_a_part(process, store)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    found = tc.study.Study.read(study).run(store, workers=1)
-    assert found.frame().equals(whole.frame())
-    assert found.diagrams().equals(whole.diagrams())
+    analysis = tc.study.Study.read(study).run(store, workers=1)
+    assert analysis.frame().equals(whole.frame())
+    assert analysis.diagrams().equals(whole.diagrams())
 
 
 @pytest.mark.full
@@ -61,11 +61,11 @@ def test_killed_at_random_moments_and_resumed(study, whole):
         workers = 2 if kills in (7, 14) else 1
         process = start(study, store, workers)
         before = done
-        wanted = before + rng.choice((0, 0, 1, 2, 4))
-        while process.poll() is None and _parts(store) < wanted:
+        expected = before + rng.choice((0, 0, 1, 2, 4))
+        while process.poll() is None and _parts(store) < expected:
             time.sleep(0.001)
         # Either at any moment from the start of the process on, or within the few milliseconds of one job.
-        time.sleep(rng.random() * (0.15 if wanted == before else 0.005))
+        time.sleep(rng.random() * (0.15 if expected == before else 0.005))
         process.send_signal(signal.SIGKILL)
         process.communicate()
         kills += 1
@@ -79,10 +79,10 @@ def test_killed_at_random_moments_and_resumed(study, whole):
     process = start(study, store, 1)
     process.communicate(timeout=60)
     assert process.returncode == 0
-    found = tc.study.Store(store)
-    assert found.frame().equals(whole.frame())
-    assert found.diagrams().equals(whole.diagrams())
-    assert {path.stem for path in (store / "results").glob("*.parquet")} == set(found.jobs())
+    analysis = tc.study.Store(store)
+    assert analysis.frame().equals(whole.frame())
+    assert analysis.diagrams().equals(whole.diagrams())
+    assert {path.stem for path in (store / "results").glob("*.parquet")} == set(analysis.jobs())
 
 
 def _parts(store):
@@ -125,10 +125,10 @@ def test_runs_share_a_store_and_one_is_killed(study, whole):
     for process in (second, third):
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
-    found = tc.study.Store(store)
-    assert found.frame().equals(whole.frame())
-    assert found.diagrams().equals(whole.diagrams())
-    assert found.draws().equals(whole.draws())
+    analysis = tc.study.Store(store)
+    assert analysis.frame().equals(whole.frame())
+    assert analysis.diagrams().equals(whole.diagrams())
+    assert analysis.draws().equals(whole.draws())
 
 
 def test_an_interrupted_run_keeps_whole_jobs(study):

@@ -24,8 +24,8 @@ def equal_models(seed, power=1.6):
     truth = rng.beta(2, 2, ROWS)
     outcome = rng.random(ROWS) < truth
     noise = rng.normal(0, 0.4, (MODELS, ROWS))
-    shown = 1 / (1 + np.exp(-power * (np.log(truth / (1 - truth)) + noise)))
-    return {f"m{i}": tc.Predictions.from_probs(p, outcome) for i, p in enumerate(shown)}
+    drawn = 1 / (1 + np.exp(-power * (np.log(truth / (1 - truth)) + noise)))
+    return {f"m{i}": tc.Predictions.from_probs(p, outcome) for i, p in enumerate(drawn)}
 
 
 def pairs_of(models, name):
@@ -52,14 +52,14 @@ def test_equal_models_are_told_apart_at_most_as_often_as_promised(name):
 
 
 def test_a_worse_model_is_told_apart():
-    found = 0
+    result = 0
     for seed in range(20):
         models = equal_models(seed)
         models["bad"] = equal_models(seed, power=4.0)["m0"]
         pairs = pairs_of(models, "rank-series-l2").filter(pl.col("adjusted_p") <= 0.05)
         apart = {frozenset(pair) for pair in pairs.select("a", "b").rows()}
-        found += all(frozenset(("bad", f"m{i}")) in apart for i in range(1, MODELS))
-    assert found >= 15
+        result += all(frozenset(("bad", f"m{i}")) in apart for i in range(1, MODELS))
+    assert result >= 15
 
 
 @pytest.fixture(scope="module")
@@ -79,5 +79,5 @@ def test_there_is_a_cost_map_for_every_pair_before_and_after(store):
     assert pairs == {(a, b, r) for a, b in combinations(models, 2) for r in ("none", "temperature")}
     preds = [tc.study.predictions_of(store, model, "digits", "temperature") for model in ("m1", "m2")]
     expected = tc.selective.cost_map(*preds)
-    here = table.filter((pl.col("a") == "m1") & (pl.col("b") == "m2") & (pl.col("recalibrator") == "temperature"))
-    assert here["cost_a"].to_list() == expected.frame()["cost_a"].tolist()
+    mask = table.filter((pl.col("a") == "m1") & (pl.col("b") == "m2") & (pl.col("recalibrator") == "temperature"))
+    assert mask["cost_a"].to_list() == expected.frame()["cost_a"].tolist()

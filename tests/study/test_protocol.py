@@ -146,38 +146,38 @@ def naive(p, y, lens, metric):
 
 def file_of(folder, model, dataset, severity):
     name = {"clean": "clean", "ood": "ood"}.get(dataset, f"c/{dataset[2:]}-{severity:g}")
-    with np.load(folder / name / f"{model}.npz") as held:
-        return held["z"].astype(np.float64), held["y"]
+    with np.load(folder / name / f"{model}.npz") as arrays:
+        return arrays["z"].astype(np.float64), arrays["y"]
 
 
 def test_every_number_of_the_study(folder, store):
     frame = store.frame()
-    places = 1 + len(CORRUPTIONS) * len(SEVERITIES) + 1
-    assert frame.height == MODELS * places * 2 * (4 + 3 * 4)
+    positions = 1 + len(CORRUPTIONS) * len(SEVERITIES) + 1
+    assert frame.height == MODELS * positions * 2 * (4 + 3 * 4)
     labels = file_of(folder, "m0", "clean", 0)[1]
     fitted = held_out(labels, 0.2, 7)
     fits = {row["model"]: row for row in store.fits().iter_rows(named=True)}
     worst = 0.0
-    own = {}  # temperatures by bisection: nothing of the study's enters what is compared below
+    own_values = {}  # temperatures by bisection: nothing of the study's enters what is compared below
     for model, fit in fits.items():
         clean, y_clean = file_of(folder, model, "clean", 0)
-        own[model] = temperature(clean[fitted], y_clean[fitted])
-        assert fit["temperature"] == pytest.approx(own[model], rel=1e-10)
+        own_values[model] = temperature(clean[fitted], y_clean[fitted])
+        assert fit["temperature"] == pytest.approx(own_values[model], rel=1e-10)
     for (model, dataset, severity, recalibrator), part in frame.partition_by(
         ["model", "dataset", "severity", "recalibrator"], as_dict=True
     ).items():
         z, y = file_of(folder, model, dataset, severity)
-        z = z / (own[model] if recalibrator == "temperature" else 1.0)
+        z = z / (own_values[model] if recalibrator == "temperature" else 1.0)
         if dataset == "ood":
-            kept = np.isin(y, SUBSET)
-            z, y = z[kept][:, SUBSET], np.array([SUBSET.index(label) for label in y[kept]])
+            mask = np.isin(y, SUBSET)
+            z, y = z[mask][:, SUBSET], np.array([SUBSET.index(label) for label in y[mask]])
         else:
             z, y = z[~fitted], y[~fitted]
         p = softmax(z)
         for row in part.iter_rows(named=True):
-            wanted = naive(p, y, row["lens"], row["metric"])
-            worst = max(worst, abs(row["value"] - wanted))
-            assert row["value"] == pytest.approx(wanted, abs=1e-9), (row["dataset"], row["lens"], row["metric"])
+            expected = naive(p, y, row["lens"], row["metric"])
+            worst = max(worst, abs(row["value"] - expected))
+            assert row["value"] == pytest.approx(expected, abs=1e-9), (row["dataset"], row["lens"], row["metric"])
             assert row["n"] == len(y) * (p.shape[1] if row["lens"] == "all-label" else 1)
     assert worst < 1e-9
 
@@ -196,8 +196,8 @@ def test_results_say_what_was_fitted_where(store):
 def test_the_store_holds_the_rows_of_the_split(store):
     rows = store.split_rows("m3", "clean")
     assert len(rows) == len(set(rows)) == ROWS // 5
-    judged = tc.study.predictions_of(store, "m3", "clean")
-    assert len(judged) + len(rows) == ROWS
+    selected = tc.study.predictions_of(store, "m3", "clean")
+    assert len(selected) + len(rows) == ROWS
     with pytest.raises(tc.InputError, match="no recalibrator was fitted for 'nobody'"):
         store.split_rows("nobody", "clean")
 
@@ -212,12 +212,12 @@ def test_covariates_are_columns(store):
 def test_a_refit_on_the_subset_would_give_another_number(folder, store):
     """The oracle can fail: the temperature of the subset itself, or of all rows, is another one."""
     z, y = file_of(folder, "m5", "ood", 0)
-    kept = np.isin(y, SUBSET)
-    own = temperature(z[kept][:, SUBSET], np.array([SUBSET.index(label) for label in y[kept]]))
+    mask = np.isin(y, SUBSET)
+    own_values = temperature(z[mask][:, SUBSET], np.array([SUBSET.index(label) for label in y[mask]]))
     clean, labels = file_of(folder, "m5", "clean", 0)
-    held = store.fits().filter(pl.col("model") == "m5")["temperature"].item()
-    assert abs(own - held) > 0.01
-    assert abs(temperature(clean, labels) - held) > 1e-4
+    mask = store.fits().filter(pl.col("model") == "m5")["temperature"].item()
+    assert abs(own_values - mask) > 0.01
+    assert abs(temperature(clean, labels) - mask) > 1e-4
 
 
 def declared(folder, datasets, more=""):
@@ -256,6 +256,6 @@ def test_nothing_is_recalibrated_on_itself_without_a_word(folder):
 
 def test_fits_are_readable_without_the_library(store):
     path = sorted((store.folder / "fits").iterdir())[0]
-    held = json.loads(path.read_text())
-    assert held["temperature"] == pytest.approx(json.loads(held["map"])["learned"]["temperature"])
-    assert held["nll_after"] <= held["nll_before"]
+    record = json.loads(path.read_text())
+    assert record["temperature"] == pytest.approx(json.loads(record["map"])["learned"]["temperature"])
+    assert record["nll_after"] <= record["nll_before"]

@@ -134,14 +134,14 @@ def test_without_recalibrators_all_rows_are_judged(tmp_path):
 def test_class_subsets_choose_logits_before_the_softmax(tmp_path):
     write_files(tmp_path, models=("mlp",), datasets=("digits", "faces"))
     frame = run(tmp_path, METRICS + "class_subsets: {faces: [2, 0]}\nlenses: [top-label, 'class:2']\n").frame()
-    with np.load(tmp_path / "runs/faces/mlp-0-0.npz") as held:
-        logits, labels = held["logits"], held["labels"]
-    kept = np.isin(labels, [0, 2])
-    preds = tc.Predictions.from_logits(logits[kept][:, [2, 0]], np.where(labels[kept] == 2, 0, 1))
-    for lens, judged in (("top-label", tc.TopLabel()), ("class:2", tc.OneClass(0))):
+    with np.load(tmp_path / "runs/faces/mlp-0-0.npz") as arrays:
+        logits, labels = arrays["logits"], arrays["labels"]
+    mask = np.isin(labels, [0, 2])
+    preds = tc.Predictions.from_logits(logits[mask][:, [2, 0]], np.where(labels[mask] == 2, 0, 1))
+    for lens, selected in (("top-label", tc.TopLabel()), ("class:2", tc.OneClass(0))):
         row = value_of(frame, dataset="faces", lens=lens, metric="ece-width-15-l1")
-        assert row["value"] == pytest.approx(tc.BinnedECE(15)(judged(preds)).value, abs=1e-12)
-        assert row["n"] == kept.sum()
+        assert row["value"] == pytest.approx(tc.BinnedECE(15)(selected(preds)).value, abs=1e-12)
+        assert row["n"] == mask.sum()
     assert value_of(frame, dataset="digits", metric="error")["n"] == 120
 
 
@@ -160,9 +160,9 @@ def test_tables_with_named_classes(tmp_path):
     )
     frame = run(tmp_path, "metrics: [ece-mass-5-l1]\n", text).frame()
     preds = tc.read(tmp_path / "m.csv", label="y", probs="p_*")
-    judged = preds.take(~held_out(preds.labels, 0.2, 0))
+    selected = preds.take(~held_out(preds.labels, 0.2, 0))
     row = value_of(frame, recalibrator="none", selection="north")
-    north = tc.by_column("site", "north")(judged)
+    north = tc.by_column("site", "north")(selected)
     expected = tc.BinnedECE(bins=5, scheme="mass")(tc.OneClass("dog")(north))
     assert row["value"] == pytest.approx(expected.value, abs=1e-12)
     assert row["warnings"] == f"only {len(north)} of 64 rows were selected, so the interval is wide"
@@ -178,8 +178,8 @@ def test_positions_as_labels_of_named_classes_and_binary_scores(tmp_path):
         "columns: {label: y, score: p, classes: ['no', 'yes']}\nlenses: ['class:yes']\n"
     )
     frame = run(tmp_path, "metrics: [ece-width-5-l1]\n", text).frame()
-    with np.load(tmp_path / "m.npz") as held:
-        expected = tc.calibration_error(held["y"], held["p"], estimator=tc.BinnedECE(5)).value
+    with np.load(tmp_path / "m.npz") as arrays:
+        expected = tc.calibration_error(arrays["y"], arrays["p"], estimator=tc.BinnedECE(5)).value
     assert frame["value"].to_list() == pytest.approx([expected], abs=1e-12)
 
 
@@ -191,8 +191,8 @@ def test_classes_are_found_by_any_spelling(tmp_path):
     )
     frame = run(tmp_path, more).frame()
     values = dict(zip(frame["selection"], frame["value"], strict=True))
-    with np.load(tmp_path / "runs/digits/mlp-0-0.npz") as held:
-        preds = tc.Predictions.from_logits(held["logits"], held["labels"])
+    with np.load(tmp_path / "runs/digits/mlp-0-0.npz") as arrays:
+        preds = tc.Predictions.from_logits(arrays["logits"], arrays["labels"])
     assert values["a"] == values["b"] == pytest.approx(tc.scores.log_loss(tc.by_label(1)(preds)), abs=1e-12)
     assert values["c"] == pytest.approx(tc.scores.log_loss(tc.by_output(1, low=0.3)(preds)), abs=1e-12)
 
@@ -217,8 +217,8 @@ def test_done_work_is_skipped_and_changed_work_is_not(tmp_path):
     assert {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store/results").iterdir()} == times
     before = store.frame()
     path = tmp_path / "runs/digits/b-0-0.npz"
-    with np.load(path) as held:
-        np.savez(path, logits=2 * held["logits"], labels=held["labels"])
+    with np.load(path) as arrays:
+        np.savez(path, logits=2 * arrays["logits"], labels=arrays["labels"])
     os.utime(path, ns=(1, 1))
     steps.clear()
     after = run(tmp_path, progress=lambda step: steps.append((step.done, step.total))).frame()
@@ -250,8 +250,8 @@ def test_parts_of_changed_files_are_ignored(tmp_path):
     store = run(tmp_path)
     before = store.frame()
     path = tmp_path / "runs/digits/b-0-0.npz"
-    with np.load(path) as held:
-        np.savez(path, logits=2 * held["logits"], labels=held["labels"])
+    with np.load(path) as arrays:
+        np.savez(path, logits=2 * arrays["logits"], labels=arrays["labels"])
     os.utime(path, ns=(1, 1))
     store = run(tmp_path)
     (store.folder / "results" / ".x.parquet.y.part").write_bytes(b"half")
@@ -280,8 +280,8 @@ def test_a_file_that_changes_while_it_is_judged_is_refused(tmp_path, monkeypatch
 
 def test_the_file_whose_labels_are_not_those_of_most_models_is_named(tmp_path):
     write_files(tmp_path, models=("a", "b", "c"))
-    with np.load(tmp_path / "runs/digits/a-0-0.npz") as held:  # the first file is the odd one
-        np.savez(tmp_path / "runs/digits/a-0-0.npz", logits=held["logits"], labels=(held["labels"] + 1) % 3)
+    with np.load(tmp_path / "runs/digits/a-0-0.npz") as arrays:  # the first file is the odd one
+        np.savez(tmp_path / "runs/digits/a-0-0.npz", logits=arrays["logits"], labels=(arrays["labels"] + 1) % 3)
     with pytest.raises(tc.InputError, match=r"has 1 problem\n.*a-0-0.npz and .* different labels in 120 of 120 rows"):
         run(tmp_path)
 
@@ -292,12 +292,12 @@ def test_weights_and_clusters(tmp_path):
     weights, clusters = rng.uniform(0.5, 2, 120), np.repeat(np.arange(30), 4)
     for model in "ab":
         path = tmp_path / f"runs/digits/{model}-0-0.npz"
-        with np.load(path) as held:
-            np.savez(path, **held, w=weights, c=clusters)
+        with np.load(path) as arrays:
+            np.savez(path, **arrays, w=weights, c=clusters)
     text = STUDY.replace("logits: logits}", "logits: logits, weight: w, cluster: c}")
     frame = run(tmp_path, METRICS + "recalibrators: [temperature]\n", text).frame()
-    with np.load(tmp_path / "runs/digits/a-0-0.npz") as held:
-        logits, labels = held["logits"], held["labels"]
+    with np.load(tmp_path / "runs/digits/a-0-0.npz") as arrays:
+        logits, labels = arrays["logits"], arrays["labels"]
     learnt = held_out(labels, 0.2, 0)
     scaling = tc.recalibration.TemperatureScaling().fit(logits[learnt], labels[learnt], weights[learnt])
     preds = tc.Predictions.from_probs(
@@ -317,8 +317,8 @@ def test_weights_and_clusters(tmp_path):
 def test_a_bad_file_does_not_stop_the_others(tmp_path):
     write_files(tmp_path, models=("a", "b", "c"))
     path = tmp_path / "runs/digits/b-0-0.npz"
-    with np.load(path) as held:
-        logits, labels = held["logits"], held["labels"]
+    with np.load(path) as arrays:
+        logits, labels = arrays["logits"], arrays["labels"]
     logits[17, 1] = np.nan
     np.savez(path, logits=logits, labels=labels)
     with pytest.raises(
@@ -355,7 +355,7 @@ def test_several_processes_give_the_same_store(tmp_path):
 def test_values_json_does_not_know_are_kept_as_text(tmp_path):
     write_files(tmp_path, models=("mlp",))
     path = tmp_path / "runs/digits/mlp-0-0.npz"
-    with np.load(path) as held:
-        np.savez(path, **held, day=np.full(120, "2024-01-01"))
+    with np.load(path) as arrays:
+        np.savez(path, **arrays, day=np.full(120, "2024-01-01"))
     store = run(tmp_path, SMALL + "selections:\n  - {name: s, by_column: {column: day, values: [2024-01-01]}}\n")
     assert store.meta()["study"]["selections"][0]["by_column"]["values"] == ["2024-01-01"]

@@ -24,11 +24,11 @@ def test_a_pattern_names_the_parts_of_paths(tmp_path):
     study = tc.study.Study.read(write_study(tmp_path, more))
     assert len(study) == 16
     assert study.models == ("mlp-large", "tree")
-    found = {source.key: source for source in study.spec.sources}
-    one = found["mlp-large", "faces", 3.0, 12]
+    values = {source.key: source for source in study.spec.sources}
+    one = values["mlp-large", "faces", 3.0, 12]
     assert one.path == tmp_path / "runs/faces/mlp-large-3-12.npz"
     assert (one.family, one.size) == ("net", 25e6)
-    assert found["tree", "digits", 0.0, 0].family is None
+    assert values["tree", "digits", 0.0, 0].family is None
 
 
 def test_a_pattern_that_matches_other_files_is_refused_by_name(tmp_path):
@@ -129,8 +129,8 @@ intervals: maybe
 def test_files_that_do_not_fit_together(tmp_path, changed, words):
     write_files(tmp_path)
     path = tmp_path / "runs/digits/tree-0-0.npz"
-    with np.load(path) as held:
-        logits, labels = changed(held["logits"], held["labels"])
+    with np.load(path) as arrays:
+        logits, labels = changed(arrays["logits"], arrays["labels"])
     np.savez(path, logits=logits, labels=labels)
     with pytest.raises(tc.InputError, match=words):
         tc.study.Study.read(write_study(tmp_path))
@@ -140,9 +140,9 @@ def test_damaged_files_and_missing_arrays_are_named(tmp_path):
     write_files(tmp_path, models=("a", "b", "c"))
     (tmp_path / "runs/digits/a-0-0.npz").write_bytes(b"PK not really")
     np.savez(tmp_path / "runs/digits/b-0-0.npz", probs=np.ones(3), labels=np.ones(3, int))
-    said = problems_of(write_study(tmp_path))
-    assert "a-0-0.npz: it is damaged or not an npz file" in said
-    assert "b-0-0.npz: there is no array 'logits'; it has probs, labels" in said
+    text = problems_of(write_study(tmp_path))
+    assert "a-0-0.npz: it is damaged or not an npz file" in text
+    assert "b-0-0.npz: there is no array 'logits'; it has probs, labels" in text
 
 
 def test_seeds_may_have_other_rows_but_severities_of_a_recalibrated_study_may_not(tmp_path):
@@ -150,8 +150,8 @@ def test_seeds_may_have_other_rows_but_severities_of_a_recalibrated_study_may_no
     tc.study.Study.read(write_study(tmp_path, "recalibrators: [temperature]\n"))
     for model in ("mlp", "tree"):
         path = tmp_path / f"runs/digits/{model}-1-0.npz"
-        with np.load(path) as held:
-            np.savez(path, logits=held["logits"], labels=np.roll(held["labels"], 1))
+        with np.load(path) as arrays:
+            np.savez(path, logits=arrays["logits"], labels=np.roll(arrays["labels"], 1))
     tc.study.Study.read(write_study(tmp_path))
     assert "fit: same" in problems_of(write_study(tmp_path, "recalibrators: [temperature]\n"))
     tc.study.Study.read(write_study(tmp_path, "recalibrators: [temperature]\nsplit: {fit: same}\n"))

@@ -48,12 +48,12 @@ def test_what_a_killed_run_left_is_passed_over(tmp_path):
 def test_readers_see_whole_rows_while_parts_arrive(tmp_path):
     jobs = [f"j{i}" for i in range(40)]
     store = filled(tmp_path, jobs=jobs, done=(), rows=50)
-    stop, seen, wrong = threading.Event(), set(), []
+    stop, results, wrong = threading.Event(), set(), []
 
     def read():
         while not stop.is_set():
             counts = store.frame()["job"].value_counts()["count"].to_list()
-            seen.add(len(counts))
+            results.add(len(counts))
             wrong.extend(count for count in counts if count != 50)
 
     reader = threading.Thread(target=read)
@@ -63,7 +63,7 @@ def test_readers_see_whole_rows_while_parts_arrive(tmp_path):
     stop.set()
     reader.join()
     assert not wrong
-    assert len(seen) > 1
+    assert len(results) > 1
     assert len(store.frame()) == 2000
 
 

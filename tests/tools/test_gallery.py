@@ -10,7 +10,7 @@ from tools.site import gallery
 @pytest.mark.full
 def test_every_picture_of_the_page_is_drawn_by_it():
     pytest.importorskip("matplotlib")
-    shown = re.findall(r"\((gallery-\d+\.svg)\)", gallery.PAGE.read_text(encoding="utf-8"))
+    matches = re.findall(r"\((gallery-\d+\.svg)\)", gallery.PAGE.read_text(encoding="utf-8"))
     drawn = gallery.pictures()
-    assert list(drawn) == shown
+    assert list(drawn) == matches
     assert all(svg.count("<path") > 5 for svg in drawn.values())

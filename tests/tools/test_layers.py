@@ -14,7 +14,7 @@ def real_folders() -> set[str]:
     """The parts of the package, without a look into its files."""
     top = ROOT / "src" / "truecal"
     parts = (path.relative_to(top).with_suffix("").parts for path in top.rglob("*.py"))
-    return {folder_of(".".join(("truecal", *own)).removesuffix(".__init__")) for own in parts} - {""}
+    return {folder_of(".".join(("truecal", *own_values)).removesuffix(".__init__")) for own_values in parts} - {""}
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,11 @@ PINS = dict(line.split("==") for line in LINES if not line.startswith("#"))
 
 def asked(extra: str) -> list[Requirement]:
     """The requirements of an extra, those of the extras it names included."""
-    own = [Requirement(line) for line in PROJECT["optional-dependencies"][extra]]
-    others = [more for r in own if r.name == PROJECT["name"] for name in sorted(r.extras) for more in asked(name)]
-    return [r for r in own if r.name != PROJECT["name"]] + others
+    own_values = [Requirement(line) for line in PROJECT["optional-dependencies"][extra]]
+    others = [
+        more for r in own_values if r.name == PROJECT["name"] for name in sorted(r.extras) for more in asked(name)
+    ]
+    return [r for r in own_values if r.name != PROJECT["name"]] + others
 
 
 def test_every_requirement_is_pinned_at_a_version_it_accepts():

@@ -24,7 +24,7 @@ def rows(logits, targets):
 
 def focal(logits, targets, gamma, smoothing=0.0, weight=None):
     """One loss per row: label smoothing and focal loss in one formula (each alone is what is tested)."""
-    found = []
+    results = []
     for p, t in rows(logits, targets):
         total = 0.0
         for k, (pk, tk) in enumerate(zip(p, t, strict=True)):
@@ -32,8 +32,8 @@ def focal(logits, targets, gamma, smoothing=0.0, weight=None):
             power = (5.0 if pk < 0.2 else 3.0) if gamma == "flsd-53" else gamma
             wk = 1.0 if weight is None else float(weight[k])
             total += -wk * share * (1 - pk) ** power * math.log(pk)
-        found.append(total)
-    return np.array(found)
+        results.append(total)
+    return np.array(results)
 
 
 def judged(logits, targets):

@@ -28,12 +28,12 @@ def test_each_epoch_is_what_the_whole_batch_gives(binary):
         batches = list(epoch(number, scale, binary))
         for z, t in batches:
             log.update(z.half() if number else z, t)
-        found = log.end_epoch()
+        result = log.end_epoch()
         z = torch.cat([b[0].half().float() if number else b[0] for b in batches]).double()
         t = torch.cat([b[1] for b in batches])
         probs = z.sigmoid() if binary else z.softmax(1)
         direct = tc.calibration_error(t.numpy(), probs.numpy(), estimator=tc.BinnedECE())
-        assert found.value == pytest.approx(direct.value, abs=2e-3)
+        assert result.value == pytest.approx(direct.value, abs=2e-3)
         right = (probs >= 0.5) == t if binary else probs.argmax(1) == t
         assert log.rows[-1]["accuracy"] == pytest.approx(right.double().mean().item(), abs=1e-12)
         assert log.rows[-1]["n"] == 3000
@@ -47,8 +47,8 @@ def test_no_gradient_and_no_prediction_is_kept():
     log = tc.train.CalibrationLog()
     z = torch.randn(8, 3, requires_grad=True)
     log.update(z, torch.zeros(8, dtype=torch.long))
-    held = [value for value in vars(log).values() if isinstance(value, torch.Tensor)]
-    assert not held
+    values = [value for value in vars(log).values() if isinstance(value, torch.Tensor)]
+    assert not values
     assert z.grad is None
 
 
@@ -88,6 +88,6 @@ def test_the_default_estimator_comes_with_its_interval():
     log = tc.train.CalibrationLog(level=0.9)
     for z, t in epoch(0, 3.0, binary=False):
         log.update(z, t)
-    found = log.end_epoch()
-    assert found.interval.level == 0.9
+    result = log.end_epoch()
+    assert result.interval.level == 0.9
     assert 0.05 < log.rows[0]["low"] <= log.rows[0]["error"] <= log.rows[0]["high"]

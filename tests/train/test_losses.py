@@ -42,11 +42,11 @@ shapes = st.tuples(
 def test_losses_equal_their_formulas(shape, smoothing, gamma, reduction):
     z, t = batch(*shape)
     reduce = {"mean": np.mean, "sum": np.sum, "none": np.asarray}[reduction]
-    found = train.smoothed_cross_entropy(z, t, smoothing=smoothing, reduction=reduction)
-    np.testing.assert_allclose(found, reduce(naive.focal(z, t, 0.0, smoothing)), rtol=1e-10, atol=1e-10)
+    result = train.smoothed_cross_entropy(z, t, smoothing=smoothing, reduction=reduction)
+    np.testing.assert_allclose(result, reduce(naive.focal(z, t, 0.0, smoothing)), rtol=1e-10, atol=1e-10)
     for power in (gamma, "flsd-53"):
-        found = train.focal_loss(z, t, gamma=power, reduction=reduction)
-        np.testing.assert_allclose(found, reduce(naive.focal(z, t, power)), rtol=1e-10, atol=1e-10)
+        result = train.focal_loss(z, t, gamma=power, reduction=reduction)
+        np.testing.assert_allclose(result, reduce(naive.focal(z, t, power)), rtol=1e-10, atol=1e-10)
 
 
 @given(shapes, st.floats(0.05, 0.99))
@@ -58,15 +58,15 @@ def test_weights_equal_their_formulas(shape, smoothing):
     mean = naive.focal(z, t, 2.0, weight=weight).sum() / total
     np.testing.assert_allclose(train.focal_loss(z, t, gamma=2.0, weight=weight), mean, rtol=1e-10)
     rows = naive.focal(z, t, 0.0, smoothing, weight)
-    found = train.smoothed_cross_entropy(z, t, smoothing=smoothing, weight=weight, reduction="none")
-    np.testing.assert_allclose(found, rows, rtol=1e-10)
+    result = train.smoothed_cross_entropy(z, t, smoothing=smoothing, weight=weight, reduction="none")
+    np.testing.assert_allclose(result, rows, rtol=1e-10)
 
 
 @given(shapes, st.integers(1, 20), st.floats(1e-3, 0.1), st.floats(0.05, 1))
 def test_penalties_equal_their_formulas(shape, bins, temperature, width):
     z, t = batch(*shape)
-    found = train.soft_binned_error(z, t, bins=bins, temperature=temperature)
-    np.testing.assert_allclose(found, naive.soft_binned(z, t, bins, temperature), atol=1e-10)
+    result = train.soft_binned_error(z, t, bins=bins, temperature=temperature)
+    np.testing.assert_allclose(result, naive.soft_binned(z, t, bins, temperature), atol=1e-10)
     square = naive.mmce(z, t, width) ** 2  # near 0 the root of a rounding error of 1e-17 is above 1e-10
     np.testing.assert_allclose(train.mmce(z, t, width=width) ** 2, square, rtol=1e-10, atol=1e-14)
 
@@ -159,9 +159,9 @@ def test_hard_targets_are_soft_targets_with_all_on_one_class():
 def test_the_penalty_is_zero_without_a_gap_and_still_has_a_gradient():
     z = torch.zeros(4, 2, dtype=torch.float64, requires_grad=True)
     for penalty in PENALTIES.values():
-        found = penalty(z, torch.tensor([0, 0, 1, 1]))  # half sure, half right
-        found.backward()
-        assert found < 1e-7
+        result = penalty(z, torch.tensor([0, 0, 1, 1]))  # half sure, half right
+        result.backward()
+        assert result < 1e-7
         assert torch.isfinite(z.grad).all()
 
 

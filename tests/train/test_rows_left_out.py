@@ -35,26 +35,26 @@ LOSSES = {
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_ignored_rows_do_not_count(loss, binary, weighted):
-    logits, targets, ignored, kept = batch(binary)
+    logits, targets, ignored, selected = batch(binary)
     weight = torch.tensor([0.5, 2.0] if binary else [0.5, 2.0, 1.0]) if weighted else None
     for reduction in ("mean", "sum"):
-        found = LOSSES[loss](logits, ignored, weight=weight, reduction=reduction)
-        alone = LOSSES[loss](logits[kept], targets[kept], weight=weight, reduction=reduction)
-        assert found.item() == pytest.approx(alone.item(), rel=1e-6)
+        result = LOSSES[loss](logits, ignored, weight=weight, reduction=reduction)
+        alone = LOSSES[loss](logits[selected], targets[selected], weight=weight, reduction=reduction)
+        assert result.item() == pytest.approx(alone.item(), rel=1e-6)
     each = LOSSES[loss](logits, ignored, weight=weight, reduction="none")
-    assert (each[~kept] == 0).all()
-    assert (each[kept] > 0).all()
+    assert (each[~selected] == 0).all()
+    assert (each[selected] > 0).all()
 
 
 def test_ignored_rows_in_penalties_and_the_log():
-    logits, targets, ignored, kept = batch(False)
+    logits, targets, ignored, selected = batch(False)
     for penalty in (mmce, soft_binned_error):
-        assert penalty(logits, ignored).item() == pytest.approx(penalty(logits[kept], targets[kept]).item())
+        assert penalty(logits, ignored).item() == pytest.approx(penalty(logits[selected], targets[selected]).item())
     log = CalibrationLog()
     log.update(logits, ignored)
     log.update(logits, torch.full((40,), -100))
     log.end_epoch()
-    assert log.rows[0]["n"] == int(kept.sum())
+    assert log.rows[0]["n"] == int(selected.sum())
     with pytest.raises(tc.InputError, match="without a label"):
         Mixup(1.0, classes=3)(torch.rand(40, 2), ignored)
 
@@ -69,10 +69,10 @@ def test_a_resumed_run_goes_on_with_the_same_blends():
     x, y = torch.rand(8, 3), torch.arange(8) % 2
     first = Mixup(0.4, classes=2, seed=1)
     first(x, y)
-    kept = first.state_dict()
+    selected = first.state_dict()
     expected = first(x, y)[0]
     again = Mixup(0.4, classes=2, seed=7)
-    again.load_state_dict(kept)
+    again.load_state_dict(selected)
     assert torch.equal(again(x, y)[0], expected)
 
 
@@ -80,6 +80,6 @@ def test_the_log_takes_a_lens():
     logits, targets, _, _ = batch(False)
     log = CalibrationLog(lens=tc.OneClass(1))
     log.update(logits, targets)
-    found = log.end_epoch()
+    result = log.end_epoch()
     preds = tc.Predictions.from_logits(logits.double().numpy(), targets.numpy())
-    assert found.value == pytest.approx(tc.measure(preds, lens=tc.OneClass(1)).value, abs=1e-3)
+    assert result.value == pytest.approx(tc.measure(preds, lens=tc.OneClass(1)).value, abs=1e-3)

@@ -48,8 +48,8 @@ def probcal(batches: list[tuple[np.ndarray, np.ndarray]]) -> int:
     from probcal.monitor import CalibrationMonitor
 
     monitor = CalibrationMonitor(plug_in_window=10)
-    found = (look for look, (p, y) in enumerate(batches, 1) if monitor.update(y, p, label=str(look)).alarm)
-    return next(found, NEVER)
+    result = (look for look, (p, y) in enumerate(batches, 1) if monitor.update(y, p, label=str(look)).alarm)
+    return next(result, NEVER)
 
 
 def adwin(batches: list[tuple[np.ndarray, np.ndarray]], delta: float) -> int:
@@ -67,8 +67,8 @@ def adwin(batches: list[tuple[np.ndarray, np.ndarray]], delta: float) -> int:
 
 def daily(batches: list[tuple[np.ndarray, np.ndarray]], limit: float) -> int:
     """A z-test of the mean of every batch."""
-    found = (look for look, (p, y) in enumerate(batches, 1) if _z(p, y) > limit)
-    return next(found, NEVER)
+    mask = (look for look, (p, y) in enumerate(batches, 1) if _z(p, y) > limit)
+    return next(mask, NEVER)
 
 
 def _z(p: np.ndarray, y: np.ndarray) -> float:
@@ -83,23 +83,23 @@ def main(scores: str, streams: int) -> None:
     delta = next(d for d in DELTAS if sum(adwin(b, d) < NEVER for b in calibrated) <= ALPHA * streams)
     print(f"{scores}: limit of daily z {limit:.2f}, delta of ADWIN {delta:g}, {streams} streams each", flush=True)
     for change in (None, *CHANGES):
-        found: dict[str, list[int]] = {}
+        values: dict[str, list[int]] = {}
         for seed in range(streams):
             batches = calibrated[seed] if change is None else stream_of(scores, change, seed)
             ever, changed = watched(batches)
             times = {"watch": ever, "watch, changed": changed, "probcal": probcal(batches)}
             times |= {"ADWIN": adwin(batches, delta), "daily z": daily(batches, limit)}
             for name, when in times.items():
-                found.setdefault(name, []).append(when)
-        shown = []
-        for name, times_of in found.items():
+                values.setdefault(name, []).append(when)
+        results = []
+        for name, times_of in values.items():
             when = np.array(times_of)
             if change is None:
-                shown.append(f"{name} {(when < NEVER).sum()}")
+                results.append(f"{name} {(when < NEVER).sum()}")
                 continue
             median = np.median(when[when > BEFORE] - BEFORE)
-            shown.append(f"{name} {'never' if median > AFTER else f'{median:g}'}")
-        print(f"{scores} | {change or 'no change: alarms'} | {' | '.join(shown)}", flush=True)
+            results.append(f"{name} {'never' if median > AFTER else f'{median:g}'}")
+        print(f"{scores} | {change or 'no change: alarms'} | {' | '.join(results)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ def support(scores: str) -> tuple[np.ndarray, np.ndarray]:
         "rare": lambda: rng.beta(0.3, 12, size),
         "tied": lambda: rng.choice([0.05, 0.3, 0.7, 0.9, 0.99], size),
     }[scores]()
-    place = np.searchsorted(edges(), c, side="right") - 1
-    rows, total = np.bincount(place, minlength=len(edges())), np.bincount(place, c, len(edges()))
+    position = np.searchsorted(edges(), c, side="right") - 1
+    rows, total = np.bincount(position, minlength=len(edges())), np.bincount(position, c, len(edges()))
     filled = rows > 0
     return rows[filled] / size, total[filled] / rows[filled]
 
@@ -100,18 +100,18 @@ class Table:
         self.prior = np.exp(experts.prior).astype(kind)[:, None]
         self.everywhere, tilts = int((experts.kinds != "local").sum()), len(LOCAL)
         runs = [(int(row.argmax()), int(row.argmax() + row.sum())) for row in experts.spans]
-        place = {run: self.everywhere + tilts * i for i, run in enumerate(runs)}
+        position = {run: self.everywhere + tilts * i for i, run in enumerate(runs)}
         # What a run of bins wins is the product of what its parts win: (run, part, part), shorter ones first.
         self.joined = [
-            tuple(slice(place[run], place[run] + tilts) for run in ((i, end), (i, middle), (middle, end)))
+            tuple(slice(position[run], position[run] + tilts) for run in ((i, end), (i, middle), (middle, end)))
             for i, end in sorted(runs, key=lambda run: run[1] - run[0])
-            for middle in [max((m for m in range(i + 1, end) if {(i, m), (m, end)} <= set(place)), default=end)]
+            for middle in [max((m for m in range(i + 1, end) if {(i, m), (m, end)} <= set(position)), default=end)]
             if middle < end
         ]
         # Cells are in the order of their scores, so those of a bin are neighbours.
         ends = np.searchsorted(experts.bin_of(mean), np.arange(len(experts.cuts) + 2))
-        bins = [(slice(*ends[b : b + 2]), place[b, b + 1]) for b in range(len(ends) - 1) if (b, b + 1) in place]
-        self.bins = [(cells, slice(at, at + tilts)) for cells, at in bins]
+        bins = [(slice(*ends[b : b + 2]), position[b, b + 1]) for b in range(len(ends) - 1) if (b, b + 1) in position]
+        self.bins = [(cells, slice(points, points + tilts)) for cells, points in bins]
         self.tilt, self.cost, self.apart = (np.ascontiguousarray(values.T, kind) for values in bets)
         self.within = experts.tolerance > 0
 
@@ -149,10 +149,10 @@ def _drawn(rng: np.random.Generator, rows: int, share: np.ndarray, truth: np.nda
     if rows > _FEW:
         n = rng.multinomial(rows, share, size=many)
         return n.astype(np.float64), rng.binomial(n, np.broadcast_to(truth, n.shape)).astype(np.float64)
-    place = _ladder(share.tobytes())[rng.integers(0, _STEPS, (many, rows))]
-    hit = rng.random((many, rows), np.float32) < truth.astype(np.float32)[place]
-    place += len(share) * np.arange(many)[:, None]
-    missed, ones = np.bincount((2 * place + hit).ravel(), minlength=2 * many * len(share)).reshape(many, -1, 2).T
+    position = _ladder(share.tobytes())[rng.integers(0, _STEPS, (many, rows))]
+    hit = rng.random((many, rows), np.float32) < truth.astype(np.float32)[position]
+    position += len(share) * np.arange(many)[:, None]
+    missed, ones = np.bincount((2 * position + hit).ravel(), minlength=2 * many * len(share)).reshape(many, -1, 2).T
     return (missed + ones).T.astype(np.float32), ones.T.astype(np.float32)
 
 
@@ -209,10 +209,10 @@ def delays(streams: int) -> None:
                     return c if look <= before else curve(c, look - before)
 
                 run = simulate(scores, 300, tolerance, truth, streams=streams, looks=before + after, seed=3)
-                found = [getattr(run, kind) for kind in ("ever", "changed", "daily")]
-                medians = [np.median(when[when > before] - before) for when in found]
-                shown = " | ".join("never" if m > after else f"{m:g}" for m in medians)
-                print(f"{scores} | {change} | {tolerance:g} | {shown}", flush=True)
+                values = [getattr(run, kind) for kind in ("ever", "changed", "daily")]
+                medians = [np.median(when[when > before] - before) for when in values]
+                mask = " | ".join("never" if m > after else f"{m:g}" for m in medians)
+                print(f"{scores} | {change} | {tolerance:g} | {mask}", flush=True)
 
 
 def fastest(streams: int, run_length: int = 1000) -> None:
@@ -227,21 +227,21 @@ def fastest(streams: int, run_length: int = 1000) -> None:
         rng = np.random.default_rng(9)
         truth = np.clip(CHANGES[change](mean, 0), 1e-12, 1 - 1e-12)
         edge = np.clip(np.clip(truth, mean - tolerance, mean + tolerance), 1e-12, 1 - 1e-12)
-        won, lost = np.log(truth / edge), np.log((1 - truth) / (1 - edge))
+        won, missing = np.log(truth / edge), np.log((1 - truth) / (1 - edge))
         ratios = []  # of batches at the edge, calibrated and changed
         for of in (edge, mean, truth):
             n, ones = _drawn(rng, 300, share, of, 8000)
-            ratios.append(np.exp(np.maximum(ones @ won + (n - ones) @ lost, -600)))
+            ratios.append(np.exp(np.maximum(ones @ won + (n - ones) @ missing, -600)))
         limits = 2.0 ** np.arange(3, np.log2(run_length), 0.25)
         lengths = _first(rng, np.zeros(streams), ratios[0], limits, 20 * run_length).mean(axis=0)
         exact = float(np.exp(np.interp(np.log(run_length), np.log(lengths), np.log(limits))))
         begun = np.zeros(4000)
         for _ in range(50):
             begun = (begun + 1) * rng.choice(ratios[1], len(begun))
-        found = _first(rng, begun, ratios[2], np.array([run_length, exact]), 500)
+        result = _first(rng, begun, ratios[2], np.array([run_length, exact]), 500)
         print(f"{scores} | {change} | {tolerance:g} | evidence a day {np.log(ratios[2]).mean():.2f} |", end=" ")
-        shown = [f"median {np.median(when):g}, mean {when.mean():.1f}" for when in found.T]
-        print(f"limit {run_length}: {shown[0]} | limit {exact:.0f}: {shown[1]}", flush=True)
+        values = [f"median {np.median(when):g}, mean {when.mean():.1f}" for when in result.T]
+        print(f"limit {run_length}: {values[0]} | limit {exact:.0f}: {values[1]}", flush=True)
 
 
 def _first(rng: np.random.Generator, held: np.ndarray, ratios: np.ndarray, limits: np.ndarray, most: int) -> np.ndarray:
@@ -330,29 +330,29 @@ def advised(streams: int) -> None:
                 p = rng.beta(2, 1, 300)
                 step = watch.update(tc.Predictions.from_probs(p, rng.random(300) < (p if day <= 10 else curve(p))))
             steps.append(step)
-        found = [step for step in steps if step.alarm]
-        off = np.array([int(step.since) - 11 for step in found])
-        offsets = sum(step.advice == "offset suffices" for step in found)
+        values = [step for step in steps if step.alarm]
+        off = np.array([int(step.since) - 11 for step in values])
+        offsets = sum(step.advice == "offset suffices" for step in values)
         near = np.mean(np.abs(off) <= 2)
         print(
-            f"{name} | {len(found)} of {streams} | start within 2 days {near:.2f} | offset advised {offsets}",
+            f"{name} | {len(values)} of {streams} | start within 2 days {near:.2f} | offset advised {offsets}",
             flush=True,
         )
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["delays", "fastest", "families", "false", "clusters", "advice"]
-    scores_wanted = tuple(kind for kind in SCORES if kind in wanted) or SCORES
-    rows_wanted = tuple(int(word) for word in wanted if word.isdigit()) or (300, 50, 5000)
-    if "clusters" in wanted:
+    options = sys.argv[1:] or ["delays", "fastest", "families", "false", "clusters", "advice"]
+    scores_wanted = tuple(kind for kind in SCORES if kind in options) or SCORES
+    rows_wanted = tuple(int(word) for word in options if word.isdigit()) or (300, 50, 5000)
+    if "clusters" in options:
         clusters(200, 1000, scores_wanted)
-    if "advice" in wanted:
+    if "advice" in options:
         advised(30)
-    if "delays" in wanted:
+    if "delays" in options:
         delays(200)
-    if "fastest" in wanted:
+    if "fastest" in options:
         fastest(500)
-    if "families" in wanted:
+    if "families" in options:
         families(200, 1000, scores_wanted)
-    if "false" in wanted:
+    if "false" in options:
         false_alarms(200, 1000, rows_wanted, scores_wanted)

@@ -35,13 +35,13 @@ def test_no_bet_wins_on_average_within_the_tolerance(tolerance):
 
 
 def test_the_mixture_is_one_and_every_expert_plays():
-    held = experts(0.02)
-    assert np.exp(held.prior).sum() == pytest.approx(1.0)
+    data = experts(0.02)
+    assert np.exp(data.prior).sum() == pytest.approx(1.0)
     batch = Batch.from_units(SCORES, (SCORES > 0.3).astype(float), np.arange(len(SCORES)))
-    won, entry = held.play(batch)
-    assert won.shape == entry.shape == held.prior.shape == held.kinds.shape
-    assert (won[held.kinds != "local"] != 0).all()
-    assert (held.spans.sum(axis=1) < len(held.cuts) + 1).all()
+    won, entry = data.play(batch)
+    assert won.shape == entry.shape == data.prior.shape == data.kinds.shape
+    assert (won[data.kinds != "local"] != 0).all()
+    assert (data.spans.sum(axis=1) < len(data.cuts) + 1).all()
     single = Experts(0.02, (), 0.0)
     assert len(single.spans) == 0
     assert np.exp(single.prior).sum() < 1
@@ -50,11 +50,11 @@ def test_the_mixture_is_one_and_every_expert_plays():
 @pytest.mark.parametrize("tolerance", [0.0, 0.02])
 def test_a_cell_never_wins_more_than_its_rows(tolerance):
     rng = np.random.default_rng(0)
-    held = experts(tolerance)
+    data = experts(tolerance)
     for cell in range(0, len(edges()) - 1, 5):
         c = rng.uniform(*edges()[cell : cell + 2], 40)
         y = rng.integers(0, 2, 40).astype(float)
-        tilt, cost = held._tilts(np.array([c.mean()]))
+        tilt, cost = data._tilts(np.array([c.mean()]))
         alone = y.sum() * tilt - 40 * cost
         edge_up, edge_down = np.minimum(c + tolerance, 1)[:, None], np.maximum(c - tolerance, 0)[:, None]
         edge = np.where(tilt > 0, edge_up, edge_down)
@@ -73,16 +73,16 @@ def test_opposite_experts_win_at_most_their_shares_together(tolerance, units):
     batch = Batch.from_units(c, np.zeros(len(c)), code)
     if not units:
         batch = Batch(batch.n, batch.ones, batch.mean, batch.size, batch.total, batch.squares)
-    held = Experts.of(tolerance, batch.n, batch.mean)
-    shares, mirror = np.exp(held.play(batch).log_entry), experts_mirror(held)
+    data = Experts.of(tolerance, batch.n, batch.mean)
+    shares, mirror = np.exp(data.play(batch).log_entry), experts_mirror(data)
     score = c if units else batch.mean[nearest_cell(batch, c)]
-    tilt, cost = held._tilts(score)
+    tilt, cost = data._tilts(score)
     largest = 0.0
     for trial in range(40):
         high = rng.random(len(c)) < rng.random() if trial > 1 else np.full(len(c), trial == 1)
         p = np.where(high, np.minimum(c + tolerance, 1), np.maximum(c - tolerance, 0))[:, None]
         factor = (1 + p * np.expm1(tilt)) * np.exp(-cost)
-        inside = np.repeat(held.spans[:, held.bin_of(score)].T[:, :, None], 10, axis=2)
+        inside = np.repeat(data.spans[:, data.bin_of(score)].T[:, :, None], 10, axis=2)
         local = 1 + inside * (factor[:, None, 38:] - 1)
         each = np.concatenate([factor[:, :38], local.reshape(len(c), -1)], axis=1)
         size = np.bincount(code)[:, None]
@@ -90,7 +90,7 @@ def test_opposite_experts_win_at_most_their_shares_together(tolerance, units):
             np.add.reduceat(each[np.argsort(code, kind="stable")], np.cumsum(size) - size[:, 0]) / size, axis=0
         )
         together = shares * won + (shares * won)[mirror]
-        allowed = 2 * np.exp(held.prior)
+        allowed = 2 * np.exp(data.prior)
         assert (together <= allowed * (1 + 1e-9)).all()
         largest = max(largest, float((together / allowed).max()))
     assert largest > 0.95  # nothing is given away either
@@ -112,18 +112,18 @@ def test_units_of_one_row_are_rows():
     rng = np.random.default_rng(1)
     c = rng.choice([0.1, 0.5, 0.8, 0.95], 200)
     y = (rng.random(200) < c).astype(float)
-    held = Experts.of(0.02, np.ones(200), c)
+    data = Experts.of(0.02, np.ones(200), c)
     alone = Batch.from_units(c, y, np.arange(200))
     cells = Batch(alone.n, alone.ones, alone.mean, alone.size, alone.total, alone.squares)
-    by_unit, by_cell = (held.play(batch).log_growth for batch in (alone, cells))
+    by_unit, by_cell = (data.play(batch).log_growth for batch in (alone, cells))
     assert by_unit == pytest.approx(by_cell, abs=1e-9)
 
 
 def test_a_unit_is_one_bet_whatever_its_size():
-    held = experts(0.0)
+    data = experts(0.0)
     rows = UnitRows(np.full(1000, 0.5), np.ones(1000), np.array([0]))
-    won, *_ = held._play_units(rows)
-    one, *_ = held._play_units(UnitRows(np.array([0.5]), np.ones(1), np.array([0])))
+    won, *_ = data._play_units(rows)
+    one, *_ = data._play_units(UnitRows(np.array([0.5]), np.ones(1), np.array([0])))
     assert won == pytest.approx(one)
 
 
@@ -140,20 +140,20 @@ def test_evidence_starts_at_one_and_weights_are_spent_once():
     spent = np.cumsum([starting_weight(t) for t in range(1, 3001)])
     left = np.array([unspent_weight(t) for t in range(1, 3001)])
     assert spent + left == pytest.approx(1.0)
-    held = experts(0.0)
-    assert Evidence.none(held).log_e == pytest.approx(0.0)
-    nothing = Evidence.none(held).after(BatchGrowth(np.zeros(len(held.prior)), held.prior))
+    data = experts(0.0)
+    assert Evidence.none(data).log_e == pytest.approx(0.0)
+    nothing = Evidence.none(data).after(BatchGrowth(np.zeros(len(data.prior)), data.prior))
     assert nothing.log_e == pytest.approx(0.0, abs=1e-6)  # a batch that says nothing leaves e = 1
     assert nothing.log_change == pytest.approx(0.0, abs=1e-6)  # and the sum over one start
 
 
 def test_what_is_kept_is_never_more_than_what_was_won():
     rng = np.random.default_rng(4)
-    held = experts(0.0)
-    won = rng.normal(size=(30, len(held.prior)))
-    evidence, exact = Evidence.none(held), np.full(len(held.prior), -np.inf)
+    data = experts(0.0)
+    won = rng.normal(size=(30, len(data.prior)))
+    evidence, exact = Evidence.none(data), np.full(len(data.prior), -np.inf)
     for batch in won:
-        evidence, exact = evidence.after(BatchGrowth(batch, held.prior)), np.logaddexp(exact, held.prior) + batch
+        evidence, exact = evidence.after(BatchGrowth(batch, data.prior)), np.logaddexp(exact, data.prior) + batch
         assert (evidence.change.astype(np.float32) == evidence.change).all()  # what a state holds
     assert (evidence.change <= exact + 1e-12).all()
     assert evidence.change == pytest.approx(exact, abs=1e-4)
@@ -170,12 +170,12 @@ def test_an_expert_bets_only_where_it_expects_more_than_the_tolerance(tolerance)
 
 
 def test_the_start_is_where_the_winnings_began():
-    held = experts(0.0)
-    evidence = Evidence.none(held)
+    data = experts(0.0)
+    evidence = Evidence.none(data)
     for batch in range(1, 11):
-        won = np.full(len(held.prior), -1.0)
+        won = np.full(len(data.prior), -1.0)
         won[3] = 2.0 if batch >= 7 else -1.0
-        evidence = evidence.after(BatchGrowth(won, held.prior))
+        evidence = evidence.after(BatchGrowth(won, data.prior))
     assert evidence.start == 7
 
 

@@ -27,13 +27,18 @@ def day(rng, rows=300, off=0.0, groups=0, **options):
 
 def numbers(step):
     """What must not depend on how a batch came."""
-    found = step.to_dict()
-    for group in found["groups"]:
+    result = step.to_dict()
+    for group in result["groups"]:
         for name, value in group.items():
             if isinstance(value, float):
                 group[name] = pytest.approx(value, rel=1e-9, abs=1e-9)
         group["worst"] = {k: pytest.approx(v) if isinstance(v, float) else v for k, v in group["worst"].items()}
-    return {**found, "log_e": pytest.approx(found["log_e"]), "e_value": pytest.approx(found["e_value"]), "p_value": 0}
+    return {
+        **result,
+        "log_e": pytest.approx(result["log_e"]),
+        "e_value": pytest.approx(result["e_value"]),
+        "p_value": 0,
+    }
 
 
 def test_rows_parts_sketches_and_scans_say_the_same():
@@ -119,20 +124,20 @@ def test_order_late_labels_and_missing_ones():
     first = day(rng)
     watch.update(first, at="2026-05-02", of=400)
     assert watch.step().of == 400
-    for at, words in (
+    for points, words in (
         ("20260502", "counted before, with other rows"),
         ("2026-05-01", "is before the last counted batch, 2026-05-02"),
     ):
         with pytest.raises(tc.InputError, match=words):
-            watch.update(day(rng), at=at)
-    for at, words in (
+            watch.update(day(rng), at=points)
+    for points, words in (
         ("may", "is no time"),
         (3, "is a number"),
         ("2026-05-03T00:00+00:00", "with a zone"),
         (1.5, "must be"),
     ):
         with pytest.raises(tc.InputError, match=words):
-            watch.update(day(rng), at=at)
+            watch.update(day(rng), at=points)
     step = watch.update(day(rng, 50), at="2026-05-02", late=True)
     assert step.rows_seen == 350
     assert watch.group().history.latest == "2026-05-02"
@@ -146,17 +151,17 @@ def test_order_late_labels_and_missing_ones():
 def test_equal_times_are_equal_however_they_are_written():
     rng = np.random.default_rng(5)
     first = day(rng)
-    for at in ("2026-05-02", "20260502", 20260502, date(2026, 5, 2), datetime(2026, 5, 2), "2026-05-02T00:00"):
+    for points in ("2026-05-02", "20260502", 20260502, date(2026, 5, 2), datetime(2026, 5, 2), "2026-05-02T00:00"):
         watch = tc.Watch()
-        watch.update(first, at=at)
+        watch.update(first, at=points)
         assert watch.latest == "2026-05-02"
         assert watch.update(first, at="2026-05-02").repeated
     zoned = tc.Watch()
     zoned.update(first, at="2026-05-02T12:00+02:00")
     assert zoned.update(first, at=datetime(2026, 5, 2, 10, tzinfo=UTC)).repeated
     numbers = tc.Watch()
-    for at in (9, "10", 1772323200):  # as numbers, not as text
-        numbers.update(day(rng), at=at)
+    for points in (9, "10", 1772323200):  # as numbers, not as text
+        numbers.update(day(rng), at=points)
     assert numbers.latest == "1772323200"
     with pytest.raises(tc.InputError, match="2026-05-02 is a time without a zone but the last batch was at 1772323200"):
         numbers.update(day(rng), at="2026-05-02", late=True)
@@ -263,7 +268,7 @@ def test_groups_are_watched_together(tmp_path):
         y = np.where(off, rng.random(4000) < preds.probs - 0.12, preds.labels).astype(int)
         step = watch.update(tc.Predictions.from_probs(preds.probs, y, columns=preds.columns))
     assert step.called == (("m3",),)
-    assert [group for group, found in step.groups.items() if found.alarm] == [("m3",)]
+    assert [group for group, result in step.groups.items() if result.alarm] == [("m3",)]
     assert step.groups["m3",].since == "7"
     assert step.alarm
     assert len(step.frame()) == 8
@@ -382,14 +387,14 @@ def test_damaged_states_are_refused_by_name(tmp_path):
     watch.update(day(rng))
     path = watch.save(tmp_path / "state.json")
     header, good = json.loads(path.read_text()), content_of(path)
-    settings, target, peak, groups, at, before = good
+    settings, target, peak, groups, points, before = good
     ((key, position, shares, labels, ((experts, evidence, errors, blocks, batches, rows),), history, top),) = groups
 
     def group(**changed):
         parts = {"shares": shares, "evidence": evidence, "blocks": blocks, "rows": rows, "history": history, **changed}
         stream = [experts, parts["evidence"], errors, parts["blocks"], batches, parts["rows"]]
         group = [key, position, parts["shares"], labels, [stream], parts["history"], top]
-        return [settings, target, peak, [group], at, before]
+        return [settings, target, peak, [group], points, before]
 
     first, lengths, (shape, sums) = blocks
     bomb = b64encode(lzma.compress(b"0" * 70_000_000)).decode()

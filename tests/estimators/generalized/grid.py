@@ -71,25 +71,25 @@ def main() -> None:
     parser.add_argument("--exponents", type=float, nargs="+", default=[1.0, 0.6, 1.5])
     parser.add_argument("--outputs", choices=["normal", "dirichlet"], default="normal")
     parser.add_argument("--seed", type=int, default=0)
-    said = parser.parse_args()
+    options = parser.parse_args()
     print("| classes | lens | n | exponent | mean true error | covered | too high | mean length | rejected |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for n, classes, exponent in itertools.product(said.rows, said.classes, said.exponents):
+    for n, classes, exponent in itertools.product(options.rows, options.classes, options.exponents):
         results = {name: [] for name, _ in lenses(classes)}
-        for i in range(said.datasets):
-            rng = np.random.default_rng([said.seed, i, n, classes])
-            preds, rates = draw(said.outputs, classes, exponent, n, rng)
+        for i in range(options.datasets):
+            rng = np.random.default_rng([options.seed, i, n, classes])
+            preds, rates = draw(options.outputs, classes, exponent, n, rng)
             for name, lens in lenses(classes):
-                estimator = tc.GeneralizedECE(lens=lens, level=0.9, rng=said.seed)
+                estimator = tc.GeneralizedECE(lens=lens, level=0.9, rng=options.seed)
                 sample = lens.sample(preds)
                 truth = bin_error(sample, estimator.binning.partition(sample), judged(name, preds.probs, rates))
-                found = estimator(preds)
-                results[name].append((truth, found.interval.low, found.interval.high, found.p_value <= 0.05))
+                result = estimator(preds)
+                results[name].append((truth, result.interval.low, result.interval.high, result.p_value <= 0.05))
         for name, rows in results.items():
             truth, low, high, rejected = np.array(rows).T
-            held, above = np.mean((low <= truth + 1e-12) & (truth <= high + 1e-12)), np.mean(low > truth + 1e-12)
+            mask, above = np.mean((low <= truth + 1e-12) & (truth <= high + 1e-12)), np.mean(low > truth + 1e-12)
             numbers = (
-                f"{truth.mean():.4f} | {held:.2f} | {above:.2f} | {np.mean(high - low):.4f} | {rejected.mean():.2f}"
+                f"{truth.mean():.4f} | {mask:.2f} | {above:.2f} | {np.mean(high - low):.4f} | {rejected.mean():.2f}"
             )
             print(f"| {classes} | {name} | {n} | {exponent} | {numbers} |", flush=True)
 

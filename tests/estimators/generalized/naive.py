@@ -37,10 +37,10 @@ def one_class(probs, labels, c):
 def kd_tree(outputs, fraction):
     """Lists of rows, by recursion."""
     n, d = outputs.shape
-    least = round(fraction * n)
+    lowest = round(fraction * n)
 
     def split(rows):
-        if len(rows) < least or len(rows) < 2:
+        if len(rows) < lowest or len(rows) < 2:
             return [rows]
         means = [math.fsum(outputs[i, j] for i in rows) / len(rows) for j in range(d)]
         spreads = [math.fsum((outputs[i, j] - means[j]) ** 2 for i in rows) for j in range(d)]
@@ -56,8 +56,8 @@ def width(outputs, bins, judged):
     """Cells of a grid, along the judged event if there are two and along all otherwise."""
     cells = {}
     for i, row in enumerate(outputs):
-        seen = [row[judged]] if len(row) == 2 else row
-        key = tuple(min(bins - 1, max(j for j in range(bins) if j / bins <= v)) for v in seen)
+        observed = [row[judged]] if len(row) == 2 else row
+        key = tuple(min(bins - 1, max(j for j in range(bins) if j / bins <= v)) for v in observed)
         cells.setdefault(key, []).append(i)
     return list(cells.values())
 

@@ -63,7 +63,7 @@ BINNINGS = {
 def distances(d, judged):
     rng = np.random.default_rng(d)
     w, half = rng.random(d) + 0.1, rng.normal(size=(d, d))
-    found = [
+    values = [
         (TotalVariation(), naive.total_variation),
         (Lp(1), naive.lp(1)),
         (Lp(3), naive.lp(3)),
@@ -72,25 +72,25 @@ def distances(d, judged):
         (Mahalanobis(half @ half.T), naive.mahalanobis(half @ half.T)),
     ]
     if d == 2:
-        found.append((InterInterval(0.3, 0.6), naive.inter_interval(0.3, 0.6, judged)))
-    return found
+        values.append((InterInterval(0.3, 0.6), naive.inter_interval(0.3, 0.6, judged)))
+    return values
 
 
 @pytest.mark.parametrize("lens", LENSES)
 @pytest.mark.parametrize("classes", [3, 7, 20])
 def test_every_combination_equals_the_definition(lens, classes):
-    ours, definition, judged = LENSES[lens]
-    held = simulated(127, classes, seed=classes)
-    outputs, outcomes = definition(held.probs, held.labels)
+    ours, definition, selected = LENSES[lens]
+    preds = simulated(127, classes, seed=classes)
+    outputs, outcomes = definition(preds.probs, preds.labels)
     for binning, bins_of in BINNINGS.values():
         if isinstance(binning, EqualMass) and outputs.shape[1] > 2:
             continue
-        bins = bins_of(outputs, judged)
-        for distance, by_hand in distances(outputs.shape[1], judged):
+        bins = bins_of(outputs, selected)
+        for distance, by_hand in distances(outputs.shape[1], selected):
             for norm in (1, 2, math.inf) if isinstance(distance, TotalVariation) else (1,):
                 estimate = GeneralizedECE(
                     lens=ours(classes), distance=distance, binning=binning, norm=norm, level=None
-                )(held)
+                )(preds)
                 expected = naive.generalized(outputs, outcomes, bins, by_hand, norm)
                 assert estimate.value == pytest.approx(expected, abs=1e-12)
 
@@ -98,13 +98,13 @@ def test_every_combination_equals_the_definition(lens, classes):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 def test_the_top_label_in_bins_of_one_probability_is_the_binned_ece_exactly(dtype, norm):
-    held = simulated(3000, 6)
-    held = Predictions.from_probs(held.probs.astype(dtype), held.labels)
+    preds = simulated(3000, 6)
+    preds = Predictions.from_probs(preds.probs.astype(dtype), preds.labels)
     for lens in (TopK(1), TopLabel()):
-        width = GeneralizedECE(lens=lens, binning=EqualWidth(15), norm=norm)(held)
-        assert width.value == BinnedECE(15, "width", norm)(TopLabel()(held)).value
-        mass = GeneralizedECE(lens=lens, binning=EqualMass(15), norm=norm)(held)
-        assert mass.value == BinnedECE(15, "mass", norm)(TopLabel()(held)).value
+        width = GeneralizedECE(lens=lens, binning=EqualWidth(15), norm=norm)(preds)
+        assert width.value == BinnedECE(15, "width", norm)(TopLabel()(preds)).value
+        mass = GeneralizedECE(lens=lens, binning=EqualMass(15), norm=norm)(preds)
+        assert mass.value == BinnedECE(15, "mass", norm)(TopLabel()(preds)).value
 
 
 @given(
@@ -112,13 +112,13 @@ def test_the_top_label_in_bins_of_one_probability_is_the_binned_ece_exactly(dtyp
 )
 def test_scores_on_the_edges_fall_where_the_binned_ece_puts_them(rows, closed):
     p, y = np.array([r[0] / 20 for r in rows]), np.array([r[1] for r in rows])
-    held = Predictions.from_probs(p, y.astype(int))
+    preds = Predictions.from_probs(p, y.astype(int))
     for bins in (1, 4, 10, 15):
-        ours = GeneralizedECE(lens=OneClass(), binning=EqualWidth(bins, closed), level=None)(held)
-        assert ours.value == BinnedECE(bins, "width", 1, closed=closed)(OneClass()(held)).value
-        mass = GeneralizedECE(lens=OneClass(), binning=EqualMass(bins), level=None)(held)
-        assert mass.value == BinnedECE(bins, "mass", 1)(OneClass()(held)).value
-        np.testing.assert_allclose(mass.bins.counts, BinnedECE(bins, "mass", 1)(OneClass()(held)).bins.counts)
+        ours = GeneralizedECE(lens=OneClass(), binning=EqualWidth(bins, closed), level=None)(preds)
+        assert ours.value == BinnedECE(bins, "width", 1, closed=closed)(OneClass()(preds)).value
+        mass = GeneralizedECE(lens=OneClass(), binning=EqualMass(bins), level=None)(preds)
+        assert mass.value == BinnedECE(bins, "mass", 1)(OneClass()(preds)).value
+        np.testing.assert_allclose(mass.bins.counts, BinnedECE(bins, "mass", 1)(OneClass()(preds)).bins.counts)
 
 
 def test_binary_predictions_are_judged_alike_through_every_lens():
@@ -134,26 +134,26 @@ def test_binary_predictions_are_judged_alike_through_every_lens():
 
 
 def test_class_wise_is_the_mean_over_classes():
-    held = simulated(1000, 5)
-    ours = GeneralizedECE(lens=ClassWise(), binning=EqualWidth(10))(held)
-    assert ours.value == pytest.approx(measure(held, estimator=BinnedECE(10), lens=ClassWise()).value, abs=1e-12)
-    singles = [GeneralizedECE(lens=OneClass(c), binning=EqualWidth(10), level=None)(held).value for c in range(5)]
+    preds = simulated(1000, 5)
+    ours = GeneralizedECE(lens=ClassWise(), binning=EqualWidth(10))(preds)
+    assert ours.value == pytest.approx(measure(preds, estimator=BinnedECE(10), lens=ClassWise()).value, abs=1e-12)
+    singles = [GeneralizedECE(lens=OneClass(c), binning=EqualWidth(10), level=None)(preds).value for c in range(5)]
     np.testing.assert_allclose(ours.parts, singles, atol=1e-12)
     assert ours.interval is None
     assert "OneClass" in ours.warnings[0]
-    weighted = GeneralizedECE(lens=ClassWise((1, 0, 0, 0, 3)), binning=EqualWidth(10), level=None)(held)
+    weighted = GeneralizedECE(lens=ClassWise((1, 0, 0, 0, 3)), binning=EqualWidth(10), level=None)(preds)
     assert weighted.value == pytest.approx((singles[0] + 3 * singles[4]) / 4, abs=1e-12)
-    most = GeneralizedECE(lens=ClassWise(), binning=EqualWidth(10), norm=math.inf, level=None)(held)
-    each = [BinnedECE(10, norm=math.inf)(OneClass(c)(held)).value for c in range(5)]
-    assert most.value == pytest.approx(max(each), abs=1e-12)
+    largest = GeneralizedECE(lens=ClassWise(), binning=EqualWidth(10), norm=math.inf, level=None)(preds)
+    each = [BinnedECE(10, norm=math.inf)(OneClass(c)(preds)).value for c in range(5)]
+    assert largest.value == pytest.approx(max(each), abs=1e-12)
 
 
 def test_grouping_into_singletons_is_canonical():
-    held = simulated(1000, 5)
+    preds = simulated(1000, 5)
     single = Grouping({str(i): [i] for i in range(5)})
     for binning in (KDTree(0.1), EqualWidth(3)):
-        ours = GeneralizedECE(lens=single, binning=binning)(held)
-        full = GeneralizedECE(lens=Canonical(), binning=binning)(held)
+        ours = GeneralizedECE(lens=single, binning=binning)(preds)
+        full = GeneralizedECE(lens=Canonical(), binning=binning)(preds)
         assert ours.value == pytest.approx(full.value, abs=1e-15)
 
 
@@ -168,19 +168,19 @@ ANY = [
 
 @pytest.mark.parametrize(("lens", "binning"), ANY)
 def test_rows_in_another_order_give_the_same_answer(lens, binning):
-    held = simulated(700, 5)
+    preds = simulated(700, 5)
     rows = np.random.default_rng(5).permutation(700)
     estimator = GeneralizedECE(lens=lens, binning=binning, level=None)
-    assert estimator(held.take(rows)).value == pytest.approx(estimator(held).value, abs=1e-12)
+    assert estimator(preds.take(rows)).value == pytest.approx(estimator(preds).value, abs=1e-12)
 
 
 @pytest.mark.parametrize(("lens", "binning"), ANY)
 def test_whole_weights_are_repetitions_and_zero_weights_are_absence(lens, binning):
-    held = simulated(500, 5)
+    preds = simulated(500, 5)
     weights = np.random.default_rng(3).integers(0, 4, 500)
     estimator = GeneralizedECE(lens=lens, binning=binning)
-    weighted = estimator(replace(held, weights=weights.astype(float)))
-    repeated = estimator(held.take(np.repeat(np.arange(500), weights)))
+    weighted = estimator(replace(preds, weights=weights.astype(float)))
+    repeated = estimator(preds.take(np.repeat(np.arange(500), weights)))
     assert weighted.value == pytest.approx(repeated.value, abs=1e-12)
     assert weighted.n == repeated.n == weights.sum()
     assert weighted.direction == pytest.approx(repeated.direction, abs=1e-12)
@@ -188,10 +188,10 @@ def test_whole_weights_are_repetitions_and_zero_weights_are_absence(lens, binnin
 
 @pytest.mark.parametrize(("lens", "binning"), ANY)
 def test_importance_weights_matter_only_in_ratio(lens, binning):
-    held = simulated(500, 5)
+    preds = simulated(500, 5)
     weights = np.random.default_rng(3).random(500) + 0.01
     estimator = GeneralizedECE(lens=lens, binning=binning, replicates=50)
-    first, second = (estimator(replace(held, weights=w)) for w in (weights, weights * 13))
+    first, second = (estimator(replace(preds, weights=w)) for w in (weights, weights * 13))
     assert first.value == pytest.approx(second.value, abs=1e-12)
     assert first.interval.high == pytest.approx(second.interval.high, abs=1e-12)
     assert first.effective_n == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
@@ -199,40 +199,40 @@ def test_importance_weights_matter_only_in_ratio(lens, binning):
 
 
 def test_bins_are_kept_whole():
-    held = simulated(1000, 4)
-    bins = GeneralizedECE(lens=TopK(2), level=None)(held).vector_bins
+    preds = simulated(1000, 4)
+    bins = GeneralizedECE(lens=TopK(2), level=None)(preds).vector_bins
     assert bins.count.sum() == 1000
     assert bins.names == ("top 1", "top 2", "rest")
     np.testing.assert_allclose(bins.mean_output.sum(axis=1), 1)
     np.testing.assert_allclose(bins.mean_outcome.sum(axis=1), 1)
     np.testing.assert_allclose(bins.gap, bins.mean_outcome - bins.mean_output, atol=1e-12)
-    ordered = np.sort(held.probs, axis=1)[:, ::-1]
+    ordered = np.sort(preds.probs, axis=1)[:, ::-1]
     assert (bins.mean_output * bins.weight[:, None]).sum(axis=0)[:2] == pytest.approx(ordered[:, :2].sum(axis=0))
 
 
 def test_empty_cells_of_a_grid_contribute_nothing():
-    held = Predictions.from_probs([0.05, 0.95, 0.96], [0, 1, 1])
-    estimate = GeneralizedECE(lens=OneClass(), binning=EqualWidth(20), level=None)(held)
+    preds = Predictions.from_probs([0.05, 0.95, 0.96], [0, 1, 1])
+    estimate = GeneralizedECE(lens=OneClass(), binning=EqualWidth(20), level=None)(preds)
     assert estimate.vector_bins.filled == 2
     assert estimate.value == pytest.approx((0.05 + 0.09) / 3)
 
 
 def test_a_grid_with_more_cells_than_numbers():
-    held = simulated(60, 30)
-    estimate = GeneralizedECE(lens=Canonical(), binning=EqualWidth(1000), level=None)(held)
+    preds = simulated(60, 30)
+    estimate = GeneralizedECE(lens=Canonical(), binning=EqualWidth(1000), level=None)(preds)
     assert estimate.vector_bins.filled == 60
     assert "half of the 60 bins hold at most 1 predictions" in estimate.warnings[0]
 
 
 def test_the_direction_is_that_of_the_top_classes():
-    held = simulated(1000, 4)
-    top = GeneralizedECE(lens=TopK(2), level=None)(held)
-    order = np.argsort(held.probs, axis=1)[:, ::-1][:, :2]
-    hit = (order == held.labels[:, None]).any(axis=1).mean()
-    assert top.direction == pytest.approx(np.sort(held.probs, axis=1)[:, -2:].sum(axis=1).mean() - hit)
-    full = GeneralizedECE(level=None)(held)
+    preds = simulated(1000, 4)
+    top = GeneralizedECE(lens=TopK(2), level=None)(preds)
+    order = np.argsort(preds.probs, axis=1)[:, ::-1][:, :2]
+    hit = (order == preds.labels[:, None]).any(axis=1).mean()
+    assert top.direction == pytest.approx(np.sort(preds.probs, axis=1)[:, -2:].sum(axis=1).mean() - hit)
+    full = GeneralizedECE(level=None)(preds)
     assert full.direction == pytest.approx(
-        held.probs.max(axis=1).mean() - (held.probs.argmax(axis=1) == held.labels).mean()
+        preds.probs.max(axis=1).mean() - (preds.probs.argmax(axis=1) == preds.labels).mean()
     )
 
 

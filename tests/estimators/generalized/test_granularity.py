@@ -12,11 +12,11 @@ from truecal.predictions import by_label
 
 
 def test_every_row_of_the_sweep_is_the_error_of_its_own_tree():
-    held = simulated(600, 5)
+    preds = simulated(600, 5)
     for lens in (Canonical(), TopK(2)):
-        sweep = sweep_granularity(held, lens=lens, fractions=FRACTIONS[::2], replicates=20)
+        sweep = sweep_granularity(preds, lens=lens, fractions=FRACTIONS[::2], replicates=20)
         for i, fraction in enumerate(sweep.fraction):
-            estimate = GeneralizedECE(lens=lens, binning=KDTree(fraction), level=None)(held)
+            estimate = GeneralizedECE(lens=lens, binning=KDTree(fraction), level=None)(preds)
             counts = estimate.vector_bins.count
             assert sweep.value[i] == pytest.approx(estimate.value, abs=1e-12)
             assert sweep.bins[i] == estimate.vector_bins.filled
@@ -59,9 +59,9 @@ def test_the_frame_holds_one_row_per_fraction():
 
 
 def test_a_selection_narrows_the_sweep():
-    held = simulated(1000, 4)
-    chosen = sweep_granularity(held, select=by_label(1), fractions=[0.2])
-    assert chosen.value[0] == sweep_granularity(held.take(held.labels == 1), fractions=[0.2]).value[0]
+    preds = simulated(1000, 4)
+    chosen = sweep_granularity(preds, select=by_label(1), fractions=[0.2])
+    assert chosen.value[0] == sweep_granularity(preds.take(preds.labels == 1), fractions=[0.2]).value[0]
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,11 @@ def test_clusters_keep_level_and_coverage():
 
 
 def test_counts_are_repeated_rows():
-    held = simulated(200, 4)
+    preds = simulated(200, 4)
     counts = np.random.default_rng(0).integers(1, 4, 200).astype(float)
     estimator = GeneralizedECE(lens=TopK(2), binning=KDTree(0.1))
-    counted = estimator(replace(held, weights=counts))
-    repeated = estimator(held.take(np.repeat(np.arange(200), counts.astype(int))))
+    counted = estimator(replace(preds, weights=counts))
+    repeated = estimator(preds.take(np.repeat(np.arange(200), counts.astype(int))))
     assert counted.value == pytest.approx(repeated.value, abs=1e-12)
     assert counted.chance == pytest.approx(repeated.chance, rel=0.05)
     assert counted.interval.low == pytest.approx(repeated.interval.low, abs=0.01)
@@ -137,20 +137,20 @@ def test_along_the_true_direction_the_error_is_found_without_bias(norm, distance
     preds, rates = world(4, 0.5, 400, rng)
     sample = Canonical().sample(preds)
     partition = KDTree(0.05).partition(sample)
-    found, spread = [], []
+    results, spread = [], []
     for _ in range(150):
         again = replace(sample, outcomes=drawn(rates, rng))
         bins = VectorBins.of(again, partition)
         binned = BinnedSample(again, partition, bins, distance, norm, 99)
         vars(binned)["fitted"] = rates.T
         error, slopes = binned.directed
-        found.append(error)
+        results.append(error)
         spread.append(binned._standard_error(slopes))
     truth = np.stack([np.bincount(partition.bin_of, rate, partition.count) for rate in rates.T], axis=1) / bins.safe
     far = distance.between(truth - bins.mean_output, truth, 0)
     error = far.max() if norm == np.inf else (bins.share @ far**norm) ** (1 / norm)
-    assert np.mean(found) == pytest.approx(error, abs=4 * np.std(found) / np.sqrt(150))
-    assert np.mean(spread) == pytest.approx(np.std(found), rel=0.2)
+    assert np.mean(results) == pytest.approx(error, abs=4 * np.std(results) / np.sqrt(150))
+    assert np.mean(spread) == pytest.approx(np.std(results), rel=0.2)
 
 
 def test_credit_for_bias_is_that_of_evenly_spread_gaps():
@@ -158,8 +158,8 @@ def test_credit_for_bias_is_that_of_evenly_spread_gaps():
     rng = np.random.default_rng(0)
     noise = rng.standard_normal(400_000)
     for x in (0.5, 1.5, 4.0):
-        shown = np.abs(noise + x).mean()
-        assert largest_error(shown, float(np.sqrt(2 / np.pi))) == pytest.approx(x, abs=0.02)
+        drawn = np.abs(noise + x).mean()
+        assert largest_error(drawn, float(np.sqrt(2 / np.pi))) == pytest.approx(x, abs=0.02)
     assert largest_error(0.3, 0.0) == 0.3
     assert largest_error(0.1, 0.2) == 0.0
 

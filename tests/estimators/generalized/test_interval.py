@@ -27,24 +27,24 @@ from truecal.predictions import Predictions
 @given(st.integers(1, 80), st.integers(0, 2**32 - 1), st.sampled_from([1, 2, np.inf]), st.booleans())
 def test_the_interval_holds_the_value(n, seed, norm, weighted):
     weights = np.random.default_rng(seed).random(n) + 0.1 if weighted else None
-    held = simulated(n, 4, seed=seed, weights=weights)
+    preds = simulated(n, 4, seed=seed, weights=weights)
     for lens, binning in ((TopK(2), KDTree(0.2)), (TopLabel(), EqualWidth(10)), (OneClass(1), EqualMass(5))):
-        estimate = GeneralizedECE(lens=lens, binning=binning, norm=norm, replicates=40)(held)
+        estimate = GeneralizedECE(lens=lens, binning=binning, norm=norm, replicates=40)(preds)
         assert 0 <= estimate.interval.low <= estimate.value <= estimate.interval.high
         assert np.isfinite(estimate.interval.high)
 
 
 def test_the_same_seed_gives_the_same_interval_and_another_seed_another():
-    held = simulated(500, 4)
-    first, again, other = (GeneralizedECE(rng=seed)(held).interval for seed in (1, 1, 2))
+    preds = simulated(500, 4)
+    first, again, other = (GeneralizedECE(rng=seed)(preds).interval for seed in (1, 1, 2))
     assert first == again
     assert first != other
-    assert GeneralizedECE(level=None)(held).interval is None
+    assert GeneralizedECE(level=None)(preds).interval is None
 
 
 def test_a_higher_level_gives_a_wider_interval():
-    held = simulated(2000, 4)
-    narrow, wide = (GeneralizedECE(level=level)(held).interval for level in (0.8, 0.99))
+    preds = simulated(2000, 4)
+    narrow, wide = (GeneralizedECE(level=level)(preds).interval for level in (0.8, 0.99))
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
@@ -74,20 +74,20 @@ def binned(estimator, preds):
 
 
 def test_resamples_of_a_comparison_scatter_as_the_deviation_says():
-    held = simulated(600, 4)
-    one = binned(GeneralizedECE(lens=TopK(2)), replace(held, clusters=np.arange(600)))
+    preds = simulated(600, 4)
+    one = binned(GeneralizedECE(lens=TopK(2)), replace(preds, clusters=np.arange(600)))
     assert one.resample(2000, np.random.default_rng(0)).std() == pytest.approx(one.deviation(), rel=0.15)
 
 
 def test_rows_that_repeat_in_a_cluster_widen_the_interval_as_fewer_rows_would():
-    held = simulated(300, 4)
-    copies = held.take(np.repeat(np.arange(300), 4))
+    preds = simulated(300, 4)
+    copies = preds.take(np.repeat(np.arange(300), 4))
     clustered = replace(copies, clusters=np.repeat(np.arange(300), 4))
     estimator = GeneralizedECE(lens=TopK(2), replicates=1500)
-    single, blind, with_clusters = (binned(estimator, p).deviation() for p in (held, copies, clustered))
+    single, blind, with_clusters = (binned(estimator, p).deviation() for p in (preds, copies, clustered))
     assert with_clusters == pytest.approx(single, rel=0.1)
     assert blind < 0.7 * single
-    single, blind, with_clusters = (estimator(p) for p in (held, copies, clustered))
+    single, blind, with_clusters = (estimator(p) for p in (preds, copies, clustered))
     assert with_clusters.chance == pytest.approx(single.chance, rel=0.1)
     assert blind.chance == pytest.approx(single.chance / 2, rel=0.1)
     assert with_clusters.interval.high == pytest.approx(single.interval.high, rel=0.02)
@@ -96,17 +96,17 @@ def test_rows_that_repeat_in_a_cluster_widen_the_interval_as_fewer_rows_would():
 
 
 def test_clusters_that_a_selection_left_out_are_not_drawn():
-    held = simulated(300, 4, clusters=np.arange(300) // 3)
-    part = held.take(np.arange(150, 300))
+    preds = simulated(300, 4, clusters=np.arange(300) // 3)
+    part = preds.take(np.arange(150, 300))
     renamed = replace(part, clusters=part.clusters - 50)
     estimator = GeneralizedECE(lens=TopK(2), replicates=100)
     assert estimator(part).interval == estimator(renamed).interval
 
 
 def test_equal_importance_weights_draw_like_no_weights():
-    held = simulated(500, 4)
+    preds = simulated(500, 4)
     estimator = GeneralizedECE(lens=TopK(2), replicates=3000)
-    plain, weighted = (replace(held, weights=w) for w in (None, np.full(500, 0.5)))
+    plain, weighted = (replace(preds, weights=w) for w in (None, np.full(500, 0.5)))
     assert binned(estimator, weighted).deviation() == pytest.approx(binned(estimator, plain).deviation(), rel=1e-9)
     assert estimator(weighted).chance == pytest.approx(estimator(plain).chance, rel=0.03)
 
@@ -141,9 +141,9 @@ def test_the_interval_holds_the_true_error_of_its_bins_as_often_as_it_says(stren
         probs = rng.dirichlet(np.full(4, 0.5), n)
         truth = probs ** (1 - strength)
         truth /= truth.sum(axis=1, keepdims=True)
-        held = Predictions.from_probs(probs, drawn(truth, rng))
-        estimate = GeneralizedECE(lens=lens, binning=binning, level=0.9, replicates=200, rng=seed)(held)
-        vector = lens.sample(held)
+        preds = Predictions.from_probs(probs, drawn(truth, rng))
+        estimate = GeneralizedECE(lens=lens, binning=binning, level=0.9, replicates=200, rng=seed)(preds)
+        vector = lens.sample(preds)
         if isinstance(lens, TopK):
             order = np.argsort(-probs, axis=1, kind="stable")[:, : lens.k]
             top = np.take_along_axis(truth, order, axis=1)
@@ -160,8 +160,8 @@ def test_bins_of_a_dozen_rows_do_not_make_a_calibrated_model_look_bad():
     """100 calibrated datasets of 300 rows in some 40 bins; 0 must be in the 90 % interval as often as it says."""
     missed, trials = 0, datasets(100)
     for seed in range(trials):
-        held = simulated(300, 4, seed=seed, calibrated=True)
-        estimate = GeneralizedECE(binning=KDTree(0.06), level=0.9, replicates=100, rng=seed)(held)
+        preds = simulated(300, 4, seed=seed, calibrated=True)
+        estimate = GeneralizedECE(binning=KDTree(0.06), level=0.9, replicates=100, rng=seed)(preds)
         assert estimate.value > 0.08  # chance alone
         missed += estimate.interval.low > 0
     assert binomtest(missed, trials, 0.1, alternative="greater").pvalue > 0.001
@@ -176,7 +176,7 @@ def test_a_debiased_value_is_nearer_to_the_truth_and_inside_its_interval(lens):
         probs = rng.dirichlet(np.ones(6), 300)
         labels = (rng.random((300, 1)) > probs.cumsum(axis=1)).sum(axis=1)
         preds = Predictions.from_probs(probs, labels)
-        plain, freed = (GeneralizedECE(lens=lens, replicates=100, debiased=asked)(preds) for asked in (False, True))
+        plain, freed = (GeneralizedECE(lens=lens, replicates=100, debiased=request)(preds) for request in (False, True))
         assert freed.value in freed.interval
         assert freed.p_value == plain.p_value
         values.append((plain.value, freed.value))

@@ -61,8 +61,8 @@ def test_the_order_of_rows_does_not_matter_when_a_value_equals_the_mean():
     for seed in range(20):
         rows = np.random.default_rng(seed).permutation(99)
         shuffled = TopK(1).sample(Predictions.from_probs(1 - probs[rows], np.ones(99, int)))
-        found = sets(bins_of(shuffled, 1.0), probs[rows])
-        assert found == {frozenset({0.3}), frozenset({0.1, 0.2})}
+        result = sets(bins_of(shuffled, 1.0), probs[rows])
+        assert result == {frozenset({0.3}), frozenset({0.1, 0.2})}
 
 
 def test_equal_rows_stay_together_and_nothing_is_split_without_end():
@@ -101,27 +101,27 @@ def test_no_leaf_that_could_be_split_reaches_the_minimum():
 
 @pytest.mark.parametrize("fraction", [0.02, 0.2])
 def test_a_row_of_weight_three_is_three_rows(fraction):
-    held = simulated(200, 4)
+    preds = simulated(200, 4)
     weights = np.random.default_rng(1).integers(1, 4, 200)
-    light = Canonical().sample(replace(held, weights=weights.astype(float)))
-    repeated = Canonical().sample(held.take(np.repeat(np.arange(200), weights)))
+    light = Canonical().sample(replace(preds, weights=weights.astype(float)))
+    repeated = Canonical().sample(preds.take(np.repeat(np.arange(200), weights)))
     ours = bins_of(light, fraction)
     assert naive.same_sets(bins_of(repeated, fraction), naive.kd_tree(repeated.columns.T, fraction))
     assert sets(bins_of(repeated, fraction), np.repeat(np.arange(200), weights)) == sets(ours, np.arange(200))
 
 
 def test_importance_weights_matter_only_in_ratio():
-    held = simulated(300, 4)
+    preds = simulated(300, 4)
     weights = np.random.default_rng(1).random(300)
-    first, second = (Canonical().sample(replace(held, weights=w)) for w in (weights, weights * 7.3))
+    first, second = (Canonical().sample(replace(preds, weights=w)) for w in (weights, weights * 7.3))
     assert (bins_of(first, 0.1) == bins_of(second, 0.1)).all()
 
 
 def test_single_precision_gives_the_bins_of_the_same_numbers():
-    held = simulated(500, 4)
-    single = held.probs.astype(np.float32)
-    narrow = Canonical().sample(Predictions.from_probs(single, held.labels))
-    wide = Canonical().sample(Predictions.from_probs(single.astype(np.float64), held.labels))
+    preds = simulated(500, 4)
+    single = preds.probs.astype(np.float32)
+    narrow = Canonical().sample(Predictions.from_probs(single, preds.labels))
+    wide = Canonical().sample(Predictions.from_probs(single.astype(np.float64), preds.labels))
     assert (bins_of(narrow, 0.05) == bins_of(wide, 0.05)).all()
 
 

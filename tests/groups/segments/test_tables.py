@@ -39,44 +39,44 @@ def tables(held, depth=3, smallest=20):
 
 
 def test_every_segment_has_the_sums_of_its_rows():
-    held = records()
-    made, columns = tables(held)
-    values = np.stack([held.residual(held.score), held.count], axis=1)
-    sums = made(values)
+    records_ = records()
+    result, columns = tables(records_)
+    values = np.stack([records_.residual(records_.score), records_.count], axis=1)
+    sums = result(values)
     expected = 0
     for depth in range(4):
         for subset in combinations(range(3), depth):
             for codes in product(*[range(len(columns[j].levels)) for j in subset]):
                 inside = np.all([columns[j].codes == k for j, k in zip(subset, codes, strict=True)], axis=0)
                 expected += bool(np.sum(inside) >= 20) if depth else 1
-    assert len(made) == expected
-    for segment in range(len(made)):
-        rows = made.mask(segment)
+    assert len(result) == expected
+    for segment in range(len(result)):
+        rows = result.mask(segment)
         for q in range(4):
-            np.testing.assert_allclose(sums[segment, q], values[rows & (held.region == q)].sum(axis=0), atol=1e-9)
+            np.testing.assert_allclose(sums[segment, q], values[rows & (records_.region == q)].sum(axis=0), atol=1e-9)
 
 
 def test_a_segment_with_the_rows_of_a_coarser_one_is_left_out():
-    held = records()
-    held.columns["copy"] = held.columns["a"]
-    made, _ = tables(held, depth=2)
-    names = {tuple(sorted(made.columns[j].name for j, _ in made.levels(s))) for s in range(len(made))}
+    records_ = records()
+    records_.columns["copy"] = records_.columns["a"]
+    result, _ = tables(records_, depth=2)
+    names = {tuple(sorted(result.columns[j].name for j, _ in result.levels(s))) for s in range(len(result))}
     assert ("a", "copy") not in names
     assert ("a", "b") in names
 
 
 def test_contrasts_are_sums_over_regions_corrected_by_class():
-    held = records()
-    made, _ = tables(held)
-    tests = SegmentTests.of(made)
-    residuals = held.residual(held.score)[:, None]
-    sums = made(residuals)
+    records_ = records()
+    result, _ = tables(records_)
+    tests = SegmentTests.of(result)
+    residuals = records_.residual(records_.score)[:, None]
+    sums = result(residuals)
     for i in (0, 7, len(tests.index) - 1):
         segment, contrast = tests.segment[i], tests.contrast[i]
         assert tests.contrast_sums(residuals)[i, 0] == pytest.approx(CONTRASTS[contrast] @ sums[segment, :, 0])
-    whole = (tests.contrast == 0) & (made.depth[tests.segment] == 1)
+    whole = (tests.contrast == 0) & (result.depth[tests.segment] == 1)
     # Of the false finds whole segments may take 0.6, and a depth twice as many as the one before it.
-    of_depth = 2.0 ** np.arange(made.max_depth + 1)
+    of_depth = 2.0 ** np.arange(result.max_depth + 1)
     np.testing.assert_allclose(
         tests.log_multiplicity[whole], np.log(whole.sum() / (0.6 * of_depth[1] / of_depth.sum()))
     )
@@ -94,12 +94,14 @@ def test_redraws_end_early_only_where_all_of_them_would_find_nothing():
     """At a level near 0 every redraw is made; where the decision at 0.95 ends them early, it is the same."""
     finds = ended = 0
     for seed in range(24):
-        held = records(300, seed)
-        held = Records.of(
-            held.score, np.where(held.columns["a"] == 1, held.ones * (seed % 3 > 0), held.ones), held.columns
+        records_ = records(300, seed)
+        records_ = Records.of(
+            records_.score,
+            np.where(records_.columns["a"] == 1, records_.ones * (seed % 3 > 0), records_.ones),
+            records_.columns,
         )
-        made, _ = tables(held)
-        short, full = (joint_null(SegmentTests.of(made), 199, level, unheard) for level in (0.95, 1e-9))
+        result, _ = tables(records_)
+        short, full = (joint_null(SegmentTests.of(result), 199, level, unheard) for level in (0.95, 1e-9))
         assert len(full.largest) == 199
         np.testing.assert_array_equal(short.largest, full.largest[: len(short.largest)])
         np.testing.assert_array_equal(short.p_values(0.95) <= 0.05, full.p_values(0.95) <= 0.05)
@@ -126,39 +128,39 @@ def test_limits_contain_the_difference_and_grow_with_the_critical_value(kind):
         "weights": {"weight": np.random.default_rng(1).gamma(2, 1, 600)},
         "units": {"unit": np.repeat(np.arange(60), 10)},
     }.get(kind, {})
-    held = records(**further)
+    records_ = records(**further)
     if kind == "certain":
-        held = Records.of(np.round(held.score), held.ones, held.columns)
-    inside = np.asarray(held.columns["a"]) == 1
+        records_ = Records.of(np.round(records_.score), records_.ones, records_.columns)
+    inside = np.asarray(records_.columns["a"]) == 1
     # Scores of 0 and 1 fill two of the four regions.
     for contrast in (0, 7) if kind == "certain" else range(8):
-        value, low, high = difference(held, inside, contrast, 2.0, 3.0)
-        _, lower, higher = difference(held, inside, contrast, 4.0, 3.0)
+        value, low, high = difference(records_, inside, contrast, 2.0, 3.0)
+        _, lower, higher = difference(records_, inside, contrast, 4.0, 3.0)
         assert lower <= low <= value <= high <= higher
-    value, *_ = difference(held, inside, 0, 2.0, 3.0)
+    value, *_ = difference(records_, inside, 0, 2.0, 3.0)
     assert value == pytest.approx(
-        np.average(held.score[inside], weights=held.mass[inside])
-        - np.average(held.ones[inside], weights=held.mass[inside])
+        np.average(records_.score[inside], weights=records_.mass[inside])
+        - np.average(records_.ones[inside], weights=records_.mass[inside])
     )
 
 
 def test_correction_makes_pieces_agree_and_leaves_the_rest():
-    held = records(2000)
-    rows = np.flatnonzero(np.asarray(held.columns["b"]) == 1)
-    score = correct_scores(held, rows, held.score)
-    assert held.residual(score)[rows].sum() == pytest.approx(0, abs=0.5)
+    records_ = records(2000)
+    rows = np.flatnonzero(np.asarray(records_.columns["b"]) == 1)
+    score = correct_scores(records_, rows, records_.score)
+    assert records_.residual(score)[rows].sum() == pytest.approx(0, abs=0.5)
     others = np.setdiff1d(np.arange(2000), rows)
-    assert (score[others] == held.score[others]).all()
+    assert (score[others] == records_.score[others]).all()
 
 
 def test_correction_of_equal_scores_does_not_depend_on_the_order_of_rows():
-    held = records(2000)
-    held = Records.of(np.round(held.score, 1), held.ones, held.columns)
+    records_ = records(2000)
+    records_ = Records.of(np.round(records_.score, 1), records_.ones, records_.columns)
     shuffled = np.random.default_rng(1).permutation(2000)
-    other = Records.of(held.score[shuffled], held.ones[shuffled], held.columns)
+    other = Records.of(records_.score[shuffled], records_.ones[shuffled], records_.columns)
     rows = np.arange(2000)
     np.testing.assert_allclose(
-        correct_scores(held, rows, held.score)[shuffled], correct_scores(other, rows, other.score)
+        correct_scores(records_, rows, records_.score)[shuffled], correct_scores(other, rows, other.score)
     )
 
 

@@ -172,13 +172,13 @@ def test_a_file_packed_by_zstd_that_ends_early_is_refused(tmp_path, cut):
 
 
 def test_logits_are_kept_from_columns_and_lists():
-    wanted, frame = ReadRequest(), pl.DataFrame({"y": [0, 1], "z_0": [1.0, 0.0], "z_1": [2.0, -1.0]})
-    assert read_table(frame, wanted).logits.tolist() == [[1.0, 2.0], [0.0, -1.0]]
+    expected, frame = ReadRequest(), pl.DataFrame({"y": [0, 1], "z_0": [1.0, 0.0], "z_1": [2.0, -1.0]})
+    assert read_table(frame, expected).logits.tolist() == [[1.0, 2.0], [0.0, -1.0]]
     listed = pl.DataFrame({"y": [0, 1], "logits": [[1.0, 2.0], [0.0, -1.0]]})
-    assert read_table(listed, wanted).logits.tolist() == [[1.0, 2.0], [0.0, -1.0]]
+    assert read_table(listed, expected).logits.tolist() == [[1.0, 2.0], [0.0, -1.0]]
     single = pl.DataFrame({"y": [0, 1], "logit": [1.5, -0.5]})
-    assert read_table(single, wanted).logits.tolist() == [1.5, -0.5]
-    assert read_table(pl.DataFrame({"y": [0, 1], "p": [0.5, 0.25]}), wanted).logits is None
+    assert read_table(single, expected).logits.tolist() == [1.5, -0.5]
+    assert read_table(pl.DataFrame({"y": [0, 1], "p": [0.5, 0.25]}), expected).logits is None
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,9 @@ def test_a_missing_value_in_one_of_several_columns_is_named():
 
 def test_predictions_are_named_once():
     frame = pl.DataFrame({"y": [0, 1], "p": [0.5, 0.5]})
-    for given in ({}, {"probs": "p", "logits": "p"}):
+    for inputs in ({}, {"probs": "p", "logits": "p"}):
         with pytest.raises(tc.InputError, match="probs= or logits=, one of the two"):
-            tc.Predictions.from_frame(frame, label="y", **given)
+            tc.Predictions.from_frame(frame, label="y", **inputs)
 
 
 def test_numbers_written_as_text_are_refused(tmp_path):

@@ -43,8 +43,8 @@ def document(**more):
 
 def test_options_per_character_are_divided_by_their_lengths(tmp_path):
     path = tmp_path / "samples.jsonl"
-    held = document(arguments=[["q", " a"], ["q", " four"]])
-    path.write_text(json.dumps(held))
+    document_ = document(arguments=[["q", " a"], ["q", " four"]])
+    path.write_text(json.dumps(document_))
     assert read_file(path, ReadRequest(preset="options-per-character")).preds.probs.tolist() == pytest.approx(
         [1 / (1 + math.exp(-1 + 3 / 4))]
     )
@@ -69,8 +69,12 @@ def test_a_document_may_hold_nothing_but_what_it_needs(tmp_path):
 def test_a_score_of_the_harness_is_that_of_the_first_answer(tmp_path):
     """Where the commonest answer is another, it is compared with the target."""
     path = tmp_path / "samples.jsonl"
-    held = document(target="4", exact_match=1.0, filtered_resps=["3"])
-    rows = [{**held, "resps": [["3", "4", "4"]]}, {**held, "resps": [["3", "5", "5"]]}, {**held, "resps": [["3", "3"]]}]
+    document_ = document(target="4", exact_match=1.0, filtered_resps=["3"])
+    rows = [
+        {**document_, "resps": [["3", "4", "4"]]},
+        {**document_, "resps": [["3", "5", "5"]]},
+        {**document_, "resps": [["3", "3"]]},
+    ]
     path.write_text("\n".join(map(json.dumps, rows)))
     preds = read_file(path, ReadRequest()).preds
     assert preds.labels.tolist() == [1, 0, 1]

@@ -100,10 +100,10 @@ def _repack(path, members):
             file.writestr(name, data)
     raw = bytearray(path.read_bytes())
     for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-        at = raw.find(signature)
-        while at >= 0:
-            raw[at + offset : at + offset + 2] = (93).to_bytes(2, "little")
-            at = raw.find(signature, at + 4)
+        points = raw.find(signature)
+        while points >= 0:
+            raw[points + offset : points + offset + 2] = (93).to_bytes(2, "little")
+            points = raw.find(signature, points + 4)
     path.write_bytes(raw)
 
 
@@ -195,9 +195,9 @@ def test_a_real_inspect_log(tmp_path):
         return score
 
     def output(text):
-        made = ModelOutput.from_content("mockllm/model", text)
-        made.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-        return made
+        result = ModelOutput.from_content("mockllm/model", text)
+        result.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return result
 
     outputs = [output(text) for text in ("A 0.9", "B 0.8", "A 0.7", "A 0.6")]
     task = Task(
@@ -238,9 +238,15 @@ def test_two_answers_are_several(tmp_path):
 def test_a_target_beyond_the_options_is_no_option(tmp_path, target, accuracy, correct):
     """Then the accuracy that the harness counted decides."""
     path = tmp_path / "samples_toy_2026-01-01T00-00-00.jsonl"
-    held = {"doc_id": 0, "doc": {}, "target": target, "filtered_resps": [[-2.0, False], [-0.1, True]], "acc": accuracy}
+    values = {
+        "doc_id": 0,
+        "doc": {},
+        "target": target,
+        "filtered_resps": [[-2.0, False], [-0.1, True]],
+        "acc": accuracy,
+    }
     path.write_text(
-        json.dumps({**held, "arguments": [["q", " a"], ["q", " b"]], "resps": [[[-2.0, False]], [[-0.1, True]]]})
+        json.dumps({**values, "arguments": [["q", " a"], ["q", " b"]], "resps": [[[-2.0, False]], [[-0.1, True]]]})
     )
     assert read_file(path, ReadRequest()).preds.labels.tolist() == [correct]
 

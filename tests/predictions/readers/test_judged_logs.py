@@ -50,13 +50,13 @@ def promptfoo(confidence, verdict, human):
 
 def deepeval(confidence, verdict, human):
     """As a run with DEEPEVAL_RESULTS_FOLDER writes it."""
-    known = {} if human is None else {"human": human}
+    reference = {} if human is None else {"human": human}
     metric = {"name": "Correctness [GEval]", "threshold": 0.5, "success": verdict, "score": 0.7, "strictMode": False}
     return {
         "actualOutput": "42",
         "success": verdict,
         "metricsData": [metric],
-        "additionalMetadata": {"confidence": confidence, **known},
+        "additionalMetadata": {"confidence": confidence, **reference},
     }
 
 

@@ -66,11 +66,11 @@ KINDS = (
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_file_gives_the_same_predictions(tmp_path, kind):
-    said = []
-    preds = tc.read(written(tmp_path, kind), progress=said.append)
+    options = []
+    preds = tc.read(written(tmp_path, kind), progress=options.append)
     assert preds.labels.tolist() == [y for y, _ in ROWS]
     assert preds.probs.tolist() == [p for _, p in ROWS]
-    assert "label 'y' [detected], probabilities 'p' [detected]" in said[0]
+    assert "label 'y' [detected], probabilities 'p' [detected]" in options[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,9 +92,9 @@ def test_a_file_without_an_ending_is_told_by_its_first_bytes(tmp_path, kind):
 def test_usual_names_are_recognised_and_said(tmp_path, score, label):
     path = tmp_path / "a.csv"
     path.write_text(f"id,{score},{label}\n1,0.9,1\n2,0.3,0\n")
-    said = []
-    assert tc.read(path, progress=said.append).probs.tolist() == [0.9, 0.3]
-    assert f"label {label!r} [detected], probabilities {score!r} [detected]" in said[0]
+    options = []
+    assert tc.read(path, progress=options.append).probs.tolist() == [0.9, 0.3]
+    assert f"label {label!r} [detected], probabilities {score!r} [detected]" in options[0]
 
 
 def test_correctness_goes_with_a_confidence_and_the_target_does_not(tmp_path):
@@ -173,9 +173,9 @@ def test_missing_values_name_the_option_that_leaves_them_out(tmp_path):
     path.write_text("y,p\n1,0.9\n0,\n1,NaN\n")
     with pytest.raises(tc.InputError, match=r"drop_null=True \(--drop-null\)"):
         tc.read(path)
-    said = []
-    assert len(tc.read(path, drop_null=True, progress=said.append)) == 1
-    assert "2 rows with missing values left out" in said[0]
+    options = []
+    assert len(tc.read(path, drop_null=True, progress=options.append)) == 1
+    assert "2 rows with missing values left out" in options[0]
 
 
 @pytest.mark.parametrize("library", [pl.DataFrame, pd.DataFrame])
@@ -207,11 +207,11 @@ def test_options_that_exclude_each_other(tmp_path):
 
 def test_many_columns_do_not_take_quadratic_time(monkeypatch):
     """The list of all columns, which is made anew each time, is asked for a few times and not once for every column."""
-    asked, columns = [], pl.DataFrame.columns
+    results, columns = [], pl.DataFrame.columns
     frame = pl.DataFrame({"y": [0, 1], "p": [0.5, 0.5], **{f"x{i}": [0, 1] for i in range(2000)}})
-    monkeypatch.setattr(pl.DataFrame, "columns", property(lambda self: asked.append(1) or columns.fget(self)))
+    monkeypatch.setattr(pl.DataFrame, "columns", property(lambda self: results.append(1) or columns.fget(self)))
     assert len(tc.Predictions.from_frame(frame, label="y", probs="p").columns) == 2000
-    assert 1 <= len(asked) <= 10
+    assert 1 <= len(results) <= 10
 
 
 def test_a_column_of_text_names_the_row_that_made_it_text(tmp_path):
