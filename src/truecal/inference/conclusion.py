@@ -483,7 +483,7 @@ class Conclusion(Tabular):
             text = f"{finding}, more than {tolerance}."
         elif evidence:
             proofs = " and ".join([*([", ".join(evidence[:-1])] if evidence[1:] else []), evidence[-1]])
-            text = f"{finding}. Miscalibration is shown by {proofs}; whether it is more than {tolerance} is not."
+            text = f"{finding}. Miscalibration is shown by {proofs}; whether it is more than {tolerance} is open."
         else:
             text = (
                 f"{finding}: {self.n:,} rows are too few to tell whether it is within {tolerance}. "
