@@ -91,16 +91,21 @@ def draw_verdicts(kind: str, y: Array, c: Array, rng: np.random.Generator) -> Ar
 
 
 def judge_cell(world: str, size: str, kind: str, datasets: int) -> dict[str, float]:
-    """Measure coverage of 90 % intervals, width relative to the trusted labels alone, and the rate of rejection at 5 %."""
+    """Measure coverage of 90 % intervals, width relative to the trusted labels alone, and the rate of rejection at 5 %.
+
+    Datasets whose trusted labels are all the same, which are refused, are drawn again.
+    """
     scores, curve = JUDGED[world]
     n, rows = map(int, size.split("/"))
     population = scores(POPULATION, np.random.default_rng(1))
     true, rng = float(np.sqrt(np.mean((curve(population) - population) ** 2))), np.random.default_rng(7)
-    answers = []
-    for _ in range(datasets):
+    answers: list[list[float]] = []
+    while len(answers) < datasets:
         c = scores(rows, rng)
         y = (rng.random(rows) < curve(c)).astype(float)
         verdicts, trusted = draw_verdicts(kind, y, c, rng), rng.choice(rows, n, replace=False)
+        if np.ptp(y[trusted]) == 0:
+            continue
         labels = np.full(rows, np.nan)
         labels[trusted] = y[trusted]
         both = tc.calibration_error(labels, c, judge=verdicts, level=0.9)
