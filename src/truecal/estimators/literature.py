@@ -353,7 +353,7 @@ def _log_kernel(probs: Float64s, bandwidth: float) -> Float64s:
 
 
 def _normalised_kernel(log: Float64s) -> Float64s:
-    """Exponentiate log kernels (n, n) and scale rows to sum to 1, the diagonal 0.
+    """Exponentiate log kernels (n, n), whose diagonal is -inf, and scale rows to sum to 1 with a diagonal of 0.
 
     A row whose kernels are all 0 (every other row has a positive probability where this one has 0) gets equal weights.
     """

@@ -446,7 +446,7 @@ class NullTerms:
         return self.weight * mean, self.weight**2 * variance
 
     def _normal_tail(self, mean: float, variance: float) -> float:
-        """Return P(T <= observed) by the normal distribution of this mean and variance."""
+        """Return P(T <= observed) by the normal distribution of this mean and `spread` times this variance."""
         from scipy.special import ndtr
 
         if variance <= 0:

@@ -121,7 +121,8 @@ def temperature_terms(
 ) -> tuple[float, float, float]:
     """Sum weights times log Z over rows, Z_i = sum_k exp(b (z_ik - max_k z_ik)); return also both derivatives by b = `inverse`.
 
-    The derivatives are the mean and the variance of the shifted logits under the softmax at inverse temperature b.
+    The derivatives are weighted sums over rows of the mean and the variance of the shifted logits under the softmax at
+    inverse temperature b.
     """
     log_z = slope = curvature = 0.0
     for rows in data.blocks(np.dtype(dtype).itemsize):

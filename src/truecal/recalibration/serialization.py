@@ -30,7 +30,7 @@ class Learned:
     missing: float | None = None
 
     def read(self, state: Mapping[str, Any], name: str, classes: int) -> float | Float64s:
-        """Read a number, (classes,) or (classes, classes) numbers by `axes`; refuse numbers outside [low, high]."""
+        """Read a number, (classes,) or (classes, classes) numbers by `axes`; refuse a number or vector outside [low, high]."""
         if self.missing is not None and name not in state:
             return self.missing
         if self.axes == 0:

@@ -484,7 +484,7 @@ class PriorShift(Recalibrator):
     input: Input = "probs"
 
     def _check_params(self) -> None:
-        """Refuse a recalibrator that is none, or that reads another input; without one, refuse logits."""
+        """Refuse a `recalibrator` of another class or one that reads another input than this; without one (None), refuse logits."""
         super()._check_params()
         if self.recalibrator is not None:
             if not isinstance(self.recalibrator, Recalibrator):

@@ -222,7 +222,7 @@ class Experts:
 
     @cached_property
     def spans(self) -> Float64s:
-        """Membership of bins in runs of one, two, four and eight of them, shape (runs, bins)."""
+        """Membership of bins in disjoint runs of 1, 2, 4 and 8 from the first bin on, but that of all bins, shape (runs, bins)."""
         last = len(self.cuts) + 1
         runs = {(i, min(i + width, last)) for width in (1, 2, 4, 8) for i in range(0, last, width)} - {(0, last)}
         members = np.zeros((len(runs), last))
