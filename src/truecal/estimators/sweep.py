@@ -98,8 +98,9 @@ class SweepECE(Estimator):
             for chosen in (np.flatnonzero(finest), np.flatnonzero(~finest)):
                 if len(chosen):
                     part = profile.take(chosen)
-                    cut = self.binning(1).cut(part, count[chosen, None])
-                    bins = Bins.of(part, distinct_cut(part)) if finest[chosen[0]] else Bins.of(part, cut)
+                    separate = finest[chosen[0]]  # then `count` may be far larger than the number of scores
+                    cut = distinct_cut(part) if separate else self.binning(1).cut(part, count[chosen, None])
+                    bins = Bins.of(part, cut)
                     power[chosen] = power_mean(bins.gap, bins.share, self.norm)
         return Findings(power, single_bins, _warnings(profile, count), settings={"bins": count.astype(np.float64)})
 
