@@ -217,7 +217,7 @@ def sandwich(
 # ----------------------------------------------------------------------------------------------------
 # Pointwise and simultaneous bands of a flexible calibration curve
 
-_DRAWS = 5000  # Student errors of which the largest is compared
+_DRAWS = 5000  # derived: draws of errors; the share beyond a 95 % quantile has a standard error of 0.3 points
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -104,7 +104,8 @@ class NearestECE(Estimator):
         Returns
         -------
         array of shape (batch,)
-            Between 1 and the sample size.
+            `neighbors`, at most the sample size n; of "auto" the whole number nearest to n (1 - s) / (1 + log(n / alpha)),
+            between 1 and n, with s the share of rows in the region.
         """
         n = profile.size
         if self.neighbors != "auto":
