@@ -100,7 +100,8 @@ def lacks(value: object) -> list[str]:
         if not is_result and not inspect.isabstract(value) and ">>> " not in parts.get("Examples", ""):
             problems.append("Examples")
         for name, method in public_methods(value).items():
-            problems += [f"{name}: {problem}" for problem in lacks_in_method(method)]
+            overrides = sum(name in vars(base) for base in value.__mro__ if base.__module__.startswith("truecal")) > 1
+            problems += [f"{name}: {problem}" for problem in lacks_in_method(method, overrides=overrides)]
     else:
         if returns_something(value) and "Returns" not in parts and "Yields" not in parts:
             problems.append("Returns")
@@ -144,7 +145,8 @@ def lacks_entries(parts: dict[str, str], value: object, heading: str) -> list[st
     return problems
 
 
-def lacks_in_method(method: object) -> list[str]:
+def lacks_in_method(method: object, *, overrides: bool = False) -> list[str]:
+    """What the docstring of a public method lacks; one that overrides another need only say what it does differently."""
     text = inspect.getdoc(method) or ""
     if isinstance(method, property):
         return [] if text else ["a docstring"]
@@ -152,6 +154,8 @@ def lacks_in_method(method: object) -> list[str]:
         return ["a docstring"]
     parts = sections(text)
     problems = lacks_summary(parts[""], is_function=True) + lacks_order(parts) + lacks_readable_signature(method)
+    if overrides:
+        return problems
     problems += lacks_entries(parts, method, "Parameters")
     if parameters(method) and returns_something(method) and "Returns" not in parts and "Yields" not in parts:
         problems.append("Returns")

@@ -274,6 +274,7 @@ class VectorEstimator(Estimator):
     """An estimator of samples with several probabilities per row; it refuses sorted scores."""
 
     def estimate(self, profile: Profile) -> Findings:
+        """Raise InputError: sorted scores of one probability are not what this estimator judges."""
         raise InputError(f"{type(self).__name__} judges rows, not sorted scores; use tc.measure(preds, estimator=...)")
 
     @abstractmethod
@@ -668,18 +669,25 @@ class FunctionEstimator(Estimator):
 
     @property
     def norm(self) -> float:
+        """1: the number of the function is taken as an error, not as a power of one."""
         return 1.0
 
     @property
     def name(self) -> str:
+        """Name of the function, or of its class where it has none."""
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     def estimate(self, profile: Profile) -> Findings:
+        """Call the function with the scores and outcomes of every dataset; `power` has its results, shape (batch,).
+
+        Raises InputError for sketches, weights and clusters, and for a result that is negative, infinite or no number.
+        """
         self._refuse(profile)
         datasets = range(profile.batch)
         return Findings(np.array([self._call(*_rows(profile, dataset)) for dataset in datasets]))
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Raise InputError: a sketch has no rows to call the function with."""
         raise InputError(f"{self.name} is a function of rows, which a sketch does not have; use one of tc.estimators")
 
     def _refuse(self, profile: Profile) -> None:

@@ -47,6 +47,7 @@ class BinnedEstimator(Estimator):
 
     @property
     def estimand(self) -> str:
+        """ "the error of 15 bins of equal width, at most the true one", with the number of bins and the scheme."""
         return f"the error of {self.bins} bins of equal {self.scheme}, at most the true one"
 
 
@@ -110,19 +111,24 @@ class BinnedECE(BinnedEstimator, FixedBinsEstimator):
 
     @property
     def averages_absolute_gaps(self) -> bool:
+        """True for norm 1."""
         return self.norm == 1
 
     def fixed_cut(self, profile: Profile) -> Cut:
+        """Cut the sorted rows into the bins of the options."""
         return self.binning.cut(profile)
 
     def from_bins(self, bins: Bins) -> Float64s:
+        """Compute sum_k n_k / n |mean outcome - mean score|^norm, for norm inf the largest gap, shape (batch,)."""
         return power_mean(bins.gap, bins.share, self.norm)
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute the plug-in power of every dataset, shape (batch,), with its bins."""
         bins = self.binning.bins_of(profile)
         return Findings(self.from_bins(bins), bins)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Bound the power of all rows (proved): any part of a cell that a cut runs through may lie on either side."""
         return SketchBound(*binned_range(bin_ranges(cells, self.binning), self.norm))
 
 
@@ -175,9 +181,14 @@ class LabelBinnedECE(BinnedEstimator):
 
     @property
     def estimand(self) -> str:
+        """ "the error against the rates of 15 bins of equal width", with the number of bins and the scheme."""
         return f"the error against the rates of {self.bins} bins of equal {self.scheme}"
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute sum_i |c_i - rate of its bin|^norm / n of every dataset, shape (batch,), the largest for norm inf; with the bins.
+
+        A row on a cut of equal mass counts in both bins by the part of it that lies there.
+        """
         cut = self.binning.cut(profile)
         bins = Bins.of(profile, cut)
         ends = profile.sums("w", cut)
@@ -193,4 +204,5 @@ class LabelBinnedECE(BinnedEstimator):
         return Findings(power, bins)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Bound the power of all rows (proved): a score differs from the mean of its cell by the width of the cell at most."""
         return SketchBound(*label_binned_range(cells, self.binning, self.norm, float(estimate.value)))

@@ -116,10 +116,12 @@ class DebiasedECE(FixedBinsEstimator):
 
     @property
     def estimand(self) -> str:
+        """ "the error of 15 bins of equal mass, at most the true one", with the number of bins."""
         return f"the error of {self.bins} bins of equal mass, at most the true one"
 
     @property
     def bias(self) -> Bias:
+        """ "none" for norm 2, else "reduced"."""
         return "none" if self.norm == 2 else "reduced"
 
     def used(self, profile: Profile) -> int:
@@ -154,9 +156,11 @@ class DebiasedECE(FixedBinsEstimator):
         return self.correction == "kumar" or self.norm != 2
 
     def fixed_cut(self, profile: Profile) -> Cut | None:
+        """Cut into the bins that are used; None for correction="exact" with norm 2, which needs the spread of y - c within bins."""
         return self._cut(profile) if self._by_bins() else None
 
     def from_bins(self, bins: Bins) -> Float64s:
+        """Average the debiased power of the gap over bins of at least two rows, by their rows, shape (batch,)."""
         return mean_usable(bins, self._terms(bins), self.norm)[0]
 
     def _terms(self, bins: Bins) -> Float64s:
@@ -177,12 +181,17 @@ class DebiasedECE(FixedBinsEstimator):
         return bins.gap**2 - np.maximum(mean_square - bins.gap**2, 0.0) / (several - 1)
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute the debiased power of every dataset, shape (batch,), with its bins; it may be negative.
+
+        Warns where fewer bins than asked for are used, and where bins of one row are left out.
+        """
         bins = self._bins(profile)
         power, covered = mean_usable(bins, self._terms_of_rows(profile, bins), self.norm)
         used = self.used(profile)
         return Findings(power, bins, _warnings(used if self.bins is None else self.bins, used, covered))
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Bound the power of all rows (proved); raise InputError for bins=None, because a sketch does not know equal outputs."""
         if self.bins is None:
             raise InputError("a sketch does not know which rows share an output; give DebiasedECE a number of bins")
         binning, terms = self.binning(self.used(cells)), self._terms_of_rows(cells, self._bins(cells))

@@ -20,16 +20,20 @@ class Measuring(Protocol):
     """The properties of its estimator that an Estimate uses."""
 
     @property
-    def norm(self) -> float: ...
+    def norm(self) -> float:
+        """The p of the error (E |gap|^p)^(1/p)."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the error in words; empty where it follows from the norm."""
 
 
 class Filled(Protocol):
     """Bins of several probabilities, of which an Estimate shows the number that is not empty."""
 
     @property
-    def filled(self) -> int: ...
+    def filled(self) -> int:
+        """Number of bins that are not empty."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,7 @@ class Estimate(Tabular):
         }
 
     def _headline(self) -> str:
+        """Return the text of the estimate without its warnings."""
         return str(self.replace(warnings=()))
 
     def replace(self, **changes: Any) -> Estimate:
@@ -300,6 +305,7 @@ class Estimates(Tabular):
         return self.frame().select("estimator", "metric", "value", "low", "high", "p_value", "n").to_text()
 
     def _headline(self) -> str:
+        """Return "2 estimators, positive class, n=500", with the lens and n of the first estimate."""
         return f"{len(self)} estimators, {self[0].lens}, n={self[0].n}"
 
 

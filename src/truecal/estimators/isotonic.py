@@ -47,9 +47,14 @@ class IsotonicError(Estimator):
 
     @property
     def norm(self) -> float:
+        """2: the power is a mean of squares."""
         return 2.0
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute mean (c - y)^2 - mean (m(c) - y)^2 of every dataset, m the isotonic fit, shape (batch,); not below 0.
+
+        A single dataset also has the fitted steps as `curve`.
+        """
         whole = profile.at_count(np.array([[profile.rows]]))
         square, product = (profile.sums(name, whole)[:, 0] for name in ("cc", "cy"))
         fitted = np.empty(profile.batch)  # sum of m(c)^2, which is also sum of m(c) y
@@ -65,6 +70,7 @@ class IsotonicError(Estimator):
         return Findings(power, curve=curve)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Bound the power of all rows (proved): at least that of the cells, at most with the zeros of every cell below its ones."""
         power = float(estimate.power)
         return SketchBound(power - cells.rounding, power + _excess(cells) + cells.rounding)
 

@@ -54,6 +54,7 @@ class PairEstimator(VectorEstimator):
         return self.of_samples([data], None, np.random.default_rng(0))
 
     def of_samples(self, samples: Iterable[Sample], shares: Float64s | None, rng: np.random.Generator) -> Estimate:
+        """Measure the one sample; raise InputError for shares, pooled pairs, clusters, weights and fewer than two rows."""
         if shares is not None:
             raise InputError(
                 f"{type(self).__name__} judges one dataset; use lens=tc.Canonical() for all classes at once"
@@ -171,6 +172,7 @@ class AdaptiveECE(FixedBinsEstimator):
             raise InputError(f"threshold must be at least 0 and below 1, not {self.threshold!r}")
 
     def fixed_cut(self, profile: Profile) -> Cut:
+        """Cut the rows of scores of at least `threshold` into bins of equal mass; rows below it are in no bin."""
         start = profile.places(np.array([self.threshold]), "left")
         k = np.arange(self.bins + 1)
         if profile.weights is None:
@@ -184,17 +186,20 @@ class AdaptiveECE(FixedBinsEstimator):
         return cut.keep_ties() if self.ties == "keep" else cut
 
     def from_bins(self, bins: Bins) -> Float64s:
+        """Average |gap|^norm over bins that hold rows, with equal weights, shape (batch,); 0 without any."""
         filled = np.count_nonzero(bins.weight, axis=1)
         share = (bins.weight > 0) / np.maximum(filled, 1)[:, None]
         return power_mean(bins.gap, share, self.norm)
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute the power of every dataset with its bins; warn where no score reaches the threshold."""
         bins = Bins.of(profile, self.fixed_cut(profile))
         empty = not bins.weight.any(axis=1).all()
         notes = (f"no score reaches the threshold {self.threshold:g}: nothing was judged",) if empty else ()
         return Findings(self.from_bins(bins), bins, notes)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Raise InputError: a sketch has no rows to cut."""
         raise InputError("AdaptiveECE needs rows, not a sketch; use tc.BinnedECE(scheme='mass')")
 
 
@@ -245,16 +250,20 @@ class KSError(Estimator):
 
     @property
     def norm(self) -> float:
+        """1: the largest distance itself."""
         return 1.0
 
     @property
     def name(self) -> str:
+        """ "Kolmogorov-Smirnov calibration error"."""
         return "Kolmogorov-Smirnov calibration error"
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute the largest |F_k| of every dataset, shape (batch,), at ends of groups of equal scores."""
         return Findings(np.nanmax(np.abs(walks(profile)), axis=1))
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Bound the value of all rows (proved): at most that of the cells plus twice the largest share of a cell."""
         # F is exact at the ends of cells; inside one it can leave the line between them by the cell's share, up or down.
         mass = cells.sums("w", cells.at_count(np.arange(cells.rows + 1)[None, :]))
         largest = float(np.diff(mass, axis=1).max() / cells.total[0])
@@ -323,9 +332,11 @@ class DirichletECE(PairEstimator):
             raise InputError(f"bandwidth must be a positive number, not {self.bandwidth!r}")
 
     def own_lens(self, lens: Lens | None) -> Lens:
+        """Return the lens asked for, else Canonical()."""
         return lens or Canonical()
 
     def measure_rows(self, sample: Sample, rng: np.random.Generator) -> Estimate:
+        """Measure the sample in blocks of at most 2000 rows with the bandwidth of the first one; warn of the missing interval."""
         parts = list(blocks(sample, rng))
         bandwidth = self.bandwidth or _likeliest_bandwidth(parts[0][0])
         total = 0.0
@@ -514,9 +525,14 @@ class ConventionECE(FixedBinsEstimator):
 
     @property
     def averages_absolute_gaps(self) -> bool:
+        """True for norm 1 with bins that count by their rows."""
         return self.norm == 1 and self.average == "rows"
 
     def fixed_cut(self, profile: Profile) -> Cut:
+        """Cut where the number of the bin by the rule changes, bins + 2 positions per dataset; unused ones are at the end.
+
+        Raises InputError for importance weights with a rule that counts rows.
+        """
         by_rows = self.rule in _BY_ROWS and profile.weights is not None
         if by_rows and not profile.counted:
             raise InputError(
@@ -539,6 +555,10 @@ class ConventionECE(FixedBinsEstimator):
         return number[np.minimum(np.cumsum(counts) - counts, len(number) - 1)]
 
     def from_bins(self, bins: Bins) -> Float64s:
+        """Average |gap|^norm by rows or over bins that hold rows, shape (batch,).
+
+        With `debias` squares lose rate (1 - rate) / (n - 1), bins of one row count 0, and a negative sum is 0.
+        """
         if self.debias:
             several = np.where(bins.count >= 2, bins.count, 2.0)
             square = bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
@@ -549,10 +569,12 @@ class ConventionECE(FixedBinsEstimator):
         return power_mean(bins.gap, share, self.norm)
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute the power of every dataset, shape (batch,), with its bins."""
         bins = Bins.of(profile, self.fixed_cut(profile))
         return Findings(self.from_bins(bins), bins)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Raise InputError: the bins of another tool need rows."""
         raise InputError("another tool's bins need rows, not a sketch; use tc.BinnedECE")
 
 
@@ -625,17 +647,21 @@ class KernelError(PairEstimator):
 
     @property
     def norm(self) -> float:
+        """2: the power is a mean of products of two residuals."""
         return 2.0
 
     @property
     def name(self) -> str:
+        """ "root of the kernel calibration error"."""
         return "root of the kernel calibration error"
 
     @property
     def bias(self) -> Bias:
+        """ "none": pairs are of different rows."""
         return "none"
 
     def measure_rows(self, sample: Sample, rng: np.random.Generator) -> Estimate:
+        """Average the U-statistics of blocks of at most 2000 rows; the Estimate has interval, p-value by redraws, and bandwidth."""
         bandwidth = self.bandwidth or median_distance(sample, rng)
         powers, variances, redrawn = [], [], []
         for probs, residual in blocks(sample, rng):

@@ -115,6 +115,10 @@ class NearestECE(Estimator):
         return np.clip(k, 1.0, np.maximum(n, 1.0))
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute the mean |gap|^norm over windows of nearest neighbours, shape (batch,); warn of fewer than 5 neighbours.
+
+        `settings["neighbors"]` is the number of neighbours, shape (batch,).
+        """
         k = self.count(profile)
         cells = profile.coarsen(_MAX_ROWS, moments=False)
         weight = np.broadcast_to(cells.prefix("w"), (cells.batch, cells.rows + 1))
@@ -133,6 +137,7 @@ class NearestECE(Estimator):
         return Findings(power, warnings=self._warnings(k), settings={"neighbors": k})
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Return the bounds 0 and 1: cells do not say which scores are nearest."""
         return SketchBound(0.0, 1.0)
 
     def _warnings(self, k: Float64s) -> tuple[str, ...]:

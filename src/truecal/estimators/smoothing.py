@@ -130,6 +130,7 @@ class KernelDensityECE(Estimator):
             raise InputError(f"bandwidth must lie in (0, 1], not {self.bandwidth!r}")
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute the power of every dataset, shape (batch,); `settings["bandwidth"]` are the bandwidths, at least two cells."""
         bandwidths = np.maximum(self.bandwidths(profile), 2 / _CELLS)
         weight, outcome = cell_shares(profile, _CELLS, ("w", "y"))
         return Findings(self._power(weight, outcome, bandwidths), settings={"bandwidth": bandwidths})
@@ -286,9 +287,11 @@ class SmoothECE(Estimator):
 
     @property
     def norm(self) -> float:
+        """1: the mean absolute smoothed residual."""
         return 1.0
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute the smooth error of every dataset, shape (batch,); `settings["bandwidth"]` is the fixed point sigma."""
         if self.rule == "relplot":
             value, sigma = np.array([relplot_fixed_point(*rows) for rows in _rows(profile)]).T
             return Findings(value, settings={"bandwidth": sigma})
@@ -297,6 +300,7 @@ class SmoothECE(Estimator):
         return Findings(value, settings={"bandwidth": sigma})
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Bound the value of all rows by rounding alone (proved); raise InputError for rule="relplot", whose grids need rows."""
         if self.rule == "relplot":
             raise InputError("another tool's grids need rows, not a sketch; use tc.SmoothECE()")
         return super().sketch_bound(cells, estimate)

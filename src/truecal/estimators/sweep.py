@@ -87,6 +87,10 @@ class SweepECE(Estimator):
         return Binning(bins, self.scheme, self.ties)
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute the plug-in power in the bins of the sweep, shape (batch,); `settings["bins"]` are their numbers.
+
+        Warns of a single distinct score, and of a sweep that stopped at one bin.
+        """
         count, finest = self.sweep(profile)
         if profile.batch == 1:
             bins = (
@@ -105,6 +109,7 @@ class SweepECE(Estimator):
         return Findings(power, single_bins, _warnings(profile, count), settings={"bins": count.astype(np.float64)})
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Bound the power of all rows: by rounding where every cell holds one score, else 0 and 1."""
         if not (cells.low < cells.high).any():  # every cell holds one score: no cut runs through it
             power = float(estimate.power)
             return SketchBound(power - cells.rounding, power + cells.rounding)

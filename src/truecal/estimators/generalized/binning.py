@@ -94,6 +94,10 @@ class EqualWidth(VectorBinning):
         options.choice(self.closed, ("left", "right"), "closed")
 
     def partition(self, vector: Sample) -> Partition:
+        """Put rows of equal intervals of every probability into one bin; of two events `vector.event` alone is cut.
+
+        Bins of more than two events are numbered by the sorted tuples of intervals that occur; of two events bins may be empty.
+        """
         if vector.dimension == 2:
             return _partition_event(vector, lambda profile: profile.width_cut(self.bins, self.closed))
         inner_edges = width_edges(self.bins, vector.columns.dtype)[1:-1]
@@ -137,6 +141,7 @@ class EqualMass(VectorBinning):
         options.bins(self.bins)
 
     def partition(self, vector: Sample) -> Partition:
+        """Cut the probability of `vector.event` into bins of equal numbers of rows; raise InputError for more than two events."""
         if vector.dimension != 2:
             raise InputError(f"EqualMass cuts one probability, but the lens sees {vector.dimension} events; use KDTree")
         return _partition_event(vector, lambda profile: profile.mass_cut(self.bins))
@@ -367,6 +372,7 @@ class KDTree(VectorBinning):
         return grow(vector.columns, vector.weights, self.minimum(vector))
 
     def partition(self, vector: Sample) -> Partition:
+        """Return the leaves of the tree as bins; none is empty."""
         return self.tree(vector).pruned(0)
 
     def __str__(self) -> str:

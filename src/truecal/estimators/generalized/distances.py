@@ -198,12 +198,15 @@ class TotalVariation(Distance):
         return "total variation"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Compute half the sum of |gap| over the last axis."""
         return 0.5 * np.abs(gap).sum(axis=-1)
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Return sign(gap) / 2."""
         return 0.5 * np.sign(gap)
 
     def largest(self, events: int) -> float:
+        """Return 1.0."""
         return 1.0
 
 
@@ -246,9 +249,11 @@ class Lp(Distance):
         return f"L{self.p:g} distance"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Compute (sum |gap|^p)^(1/p) over the last axis; the largest |gap| for p = inf."""
         return np.linalg.norm(gap, self.p, axis=-1)
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Return sign(gap) (|gap| / d)^(p - 1), d the distance; for p = inf the sign at the first largest gap and 0 elsewhere."""
         if self.p == np.inf:
             largest = np.arange(gap.shape[-1]) == np.abs(gap).argmax(axis=-1)[..., None]
             return np.where(largest, np.sign(gap), 0.0)
@@ -300,6 +305,7 @@ class ClassWeighted(Distance):
         object.__setattr__(self, "weights", tuple(w.tolist()))
 
     def check(self, events: int) -> None:
+        """Raise InputError unless there is one weight for each of the `events`."""
         if len(self.weights) != events:
             raise InputError(
                 f"{len(self.weights)} class weights were given, but the lens sees {events} events; give one for each"
@@ -309,9 +315,11 @@ class ClassWeighted(Distance):
         return "class-weighted distance"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Compute the root of sum_i weights_i gap_i^2 over the last axis."""
         return np.sqrt((gap * gap) @ np.array(self.weights))
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Return weights * gap / d, d the distance; 0 where the gap is 0."""
         size = self.between(gap, outcome, event)[..., None]
         return gap * np.array(self.weights) / positive(size)
 
@@ -364,6 +372,7 @@ class Mahalanobis(Distance):
         object.__setattr__(self, "matrix", tuple(map(tuple, m.tolist())))
 
     def check(self, events: int) -> None:
+        """Raise InputError unless the matrix has one row for each of the `events`."""
         if len(self.matrix) != events:
             size = len(self.matrix)
             raise InputError(
@@ -374,10 +383,12 @@ class Mahalanobis(Distance):
         return "Mahalanobis distance"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Compute the root of gap M gap' over the last axis; a form that rounds below 0 counts 0."""
         square = ((gap @ np.array(self.matrix)) * gap).sum(axis=-1)
         return np.sqrt(np.maximum(square, 0.0))  # a semidefinite form is below 0 by rounding only
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Return gap M / d, d the distance; 0 where the gap is 0."""
         size = self.between(gap, outcome, event)[..., None]
         return gap @ np.array(self.matrix) / positive(size)
 
@@ -430,6 +441,7 @@ class InterInterval(Distance):
             )
 
     def check(self, events: int) -> None:
+        """Raise InputError for more than two events."""
         if events > 2:
             raise InputError(
                 f"InterInterval judges one probability, not {events} events; use OneClass, TopLabel or TopK(1)"
@@ -445,28 +457,34 @@ class InterInterval(Distance):
 
     @property
     def zero_at_outputs(self) -> bool:
+        """False: the distance is 0 for every rate inside the interval, whatever the output."""
         return False
 
     def __str__(self) -> str:
         return f"distance from [{self.low:g}, {self.high:g}]"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Compute max(0, low - rate, rate - high), with the rate outcome[..., event]."""
         return np.maximum(self._excess(outcome[..., event]), 0.0)
 
     def ideal(self, outcome: Float64s, event: int) -> Float64s:
+        """Return the pair of rates whose entry `event` is that of `outcome`, limited to [low, high]; both sum to 1."""
         inside = np.clip(outcome[..., event : event + 1], self.low, self.high)
         return np.concatenate([1 - inside, inside] if event else [inside, 1 - inside], axis=-1)
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Return 1 at `event` where the rate is above the middle of the interval, else -1; 0 for the other event."""
         slope = np.zeros_like(outcome)
         slope[..., event] = np.where(outcome[..., event] > (self.low + self.high) / 2, 1.0, -1.0)
         return slope
 
     def along(self, slope: Float64s, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
+        """Compute rate - high where the slope at `event` is positive, else low - rate; negative inside the interval."""
         side, rate = slope[..., event], outcome[..., event]
         return np.where(side > 0, side * (rate - self.high), side * (rate - self.low))
 
     def moved_outward(self, gap: Float64s, outcome: Float64s, event: int, reach: float) -> Float64s:
+        """Compute max(0, excess + reach), with the excess max(low - rate, rate - high), negative inside the interval."""
         return np.maximum(self._excess(outcome[..., event]) + reach, 0.0)
 
 

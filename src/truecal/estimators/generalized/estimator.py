@@ -127,16 +127,22 @@ class GeneralizedECE(VectorEstimator):
 
     @property
     def name(self) -> str:
+        """ "mean calibration error by total variation", with the distance; "root-mean-square" for norm 2, "largest" for inf."""
         averages = {1: "mean", 2: "root-mean-square", np.inf: "largest"}
         average = averages.get(self.norm, f"{self.norm:g}-mean")
         return f"{average} calibration error by {self.distance}"
 
     def own_lens(self, lens: Lens | None) -> Lens:
+        """Return the lens asked for, else that of the estimator, else Canonical(); raise InputError for two different ones."""
         if lens is not None and self.lens is not None and lens != self.lens:
             raise InputError(f"two lenses were given: lens={lens!r} and {self.lens!r} of the estimator; give one")
         return lens or self.lens or Canonical()
 
     def chosen(self, preds: Predictions, select: Selection | None) -> tuple[Predictions, Selection | None]:
+        """Select by `select`, else by the selection of the estimator, and drop rows of weight 0.
+
+        Raises InputError for two different selections, and where all selected rows have weight 0.
+        """
         if select is not None and self.select is not None and select != self.select:
             raise InputError("two selections were given: select= and that of the estimator; combine them with &")
         select = self.select if select is None else select
@@ -162,6 +168,10 @@ class GeneralizedECE(VectorEstimator):
         return replace(estimate, lens=lens.describe(rows), selection=selection, warnings=notes)
 
     def of_samples(self, samples: Iterable[Sample], shares: Float64s | None, rng: np.random.Generator) -> Estimate:
+        """Measure the one sample; with `shares` every class, without interval, combined by its share.
+
+        Refuses pooled pairs of a row.
+        """
         if shares is not None:
             return self._class_wise(samples, shares)
         (sample,) = samples

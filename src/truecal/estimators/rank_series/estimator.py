@@ -87,6 +87,7 @@ class RankSeries(Estimator):
         options.level(self.level)
 
     def estimate(self, profile: Profile) -> Findings:
+        """Compute the power of the error of every dataset, shape (batch,); `unselected` is the estimate with all terms."""
         fits = list(fit_series(profile))
         powers = np.concatenate([_signed_power(fit, self.norm) for fit in fits])
         return Findings(powers, unselected=np.concatenate([fit.theta[:, -1] for fit in fits]))
@@ -147,6 +148,7 @@ class RankSeries(Estimator):
 
     @property
     def bias(self) -> Bias:
+        """ "none" for norm 2, else "reduced"."""
         return "none" if self.norm == 2 else "reduced"
 
     def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> RedrawTest:
@@ -170,6 +172,7 @@ class RankSeries(Estimator):
         return test_calibration(profile, resamples, options.generator(rng))
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
+        """Bound the power of all rows: by rounding (proved) where every cell has one score, else by probing orders of rows."""
         range_ = super().sketch_bound(cells, estimate)
         if not (cells.low < cells.high).any():
             return range_
