@@ -75,7 +75,7 @@ CASES = {
     "a list for a mapping": (lambda: tc.inference.compare_many(Y, [P, P]), "probs must be a mapping"),
     "an array for a frame": (lambda: tc.study.covariate_trend(P, "size"), "ndarray is not a data frame"),
     "nothing to draw": (lambda: tc.plot.AbstentionDisplay.from_curves({}), "there is nothing to draw"),
-    "no axes": (lambda: tc.plot.ClassWiseDisplay.from_predictions(Y, BOTH, ax=0), "ax must be axes of matplotlib"),
+    "no axes": (lambda: tc.plot.ReliabilityDisplay.from_predictions(Y, BOTH, ax=0), "ax must be axes of matplotlib"),
     "an event in ten million rows": (
         lambda: tc.clinical.sample_size_by_simulation(P * 1e-200, widths={"oe": 0.2}),
         "fewer than 20 events in 10,000,000 rows",

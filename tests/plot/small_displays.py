@@ -18,13 +18,6 @@ METRICS = ["rank-series-l2", "ece-mass-15-l1", "ece-width-15-l1", "sweep-mass-l2
 SITES = ["University hospital", "St. Mary", "Regional clinic north", "Regional clinic south"]
 
 
-def _watch() -> tc.Watch:
-    watch = tc.Watch(tolerance=0.02)
-    for day in range(8):
-        watch.update(PREDS.take(np.arange(600) % 8 == day), at=f"2026-05-{day + 1:02}")
-    return watch
-
-
 def _intervals(count: int, scale: float = 0.05) -> dict[str, Any]:
     middle = scale * (0.5 + RNG.random(count))
     return {"low": middle * 0.7, "high": middle * 1.4}
@@ -133,24 +126,13 @@ def _error(count: int = 7) -> np.ndarray:
     return np.linspace(0.3, 0.15, count)
 
 
-def _class_wise(ax: Any) -> Any:
-    probs = RNG.dirichlet(np.full(6, 0.4), 800)
-    labels = (probs.cumsum(axis=1) < RNG.random((800, 1))).sum(axis=1).clip(0, 5)
-    names = ["aeroplane", "automobile", "bird", "cat", "deer", "dog"]
-    return tc.plot.ClassWiseDisplay.from_predictions(np.array(names)[labels], probs, classes=names, ax=ax)
-
-
 DISPLAYS: dict[str, Callable[[Any], Any]] = {
     "AbstentionDisplay": lambda ax: tc.plot.AbstentionDisplay.from_curves(
         {name: tc.selective.risk_coverage(PREDS) for name in ("logistic regression", "gradient boosting")}, ax=ax
     ),
     "AgreementDisplay": _agreement,
     "AuditDisplay": _audit,
-    "BeforeAfterDisplay": lambda ax: tc.plot.BeforeAfterDisplay.from_predictions(
-        Y, {"before": P, "after temperature scaling": P**1.3}, ax=ax
-    ),
     "BinTrendDisplay": _bin_trend,
-    "ClassWiseDisplay": _class_wise,
     "CostMapDisplay": _cost_map,
     "DecisionDisplay": _decision,
     "DecisionLossDisplay": _decision_loss,
@@ -164,7 +146,6 @@ DISPLAYS: dict[str, Callable[[Any], Any]] = {
     ).plot(ax),
     "InterventionsDisplay": _interventions,
     "LikertDisplay": _likert,
-    "OverTimeDisplay": lambda ax: tc.plot.OverTimeDisplay.from_watch(_watch(), ax=ax),
     "ParetoDisplay": lambda ax: tc.plot.ParetoDisplay(
         {"name": MODELS, "error": _error(), "calibration": [0.02, 0.03, 0.01, 0.04, 0.02, 0.05, 0.03]}
     ).plot(ax),

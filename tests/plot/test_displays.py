@@ -10,10 +10,7 @@ import pytest
 import truecal as tc
 from truecal.plot import (
     AbstentionDisplay,
-    BeforeAfterDisplay,
-    ClassWiseDisplay,
     LikertDisplay,
-    OverTimeDisplay,
     ParetoDisplay,
     ReliabilityDisplay,
     TopKDisplay,
@@ -142,11 +139,10 @@ def test_the_axis_says_what_the_lens_judges(many):
     }
     for lens, expected in named.items():
         assert ReliabilityDisplay.from_predictions(y, probs, lens=lens).ax_.get_ylabel() == expected
-        assert BeforeAfterDisplay.from_predictions(y, {"one": probs}, lens=lens).ax_.get_ylabel() == expected
 
 
 def test_refusals(binary, many):
-    with pytest.raises(tc.InputError, match="ClassWiseDisplay"):
+    with pytest.raises(tc.InputError, match="a diagram for each"):
         ReliabilityDisplay.from_predictions(*many, lens=tc.ClassWise())
     with pytest.raises(tc.InputError, match="one dataset"):
         ReliabilityDisplay.from_profile(tc.profile.Profile.from_arrays(np.full((2, 5), 0.5), np.ones((2, 5))))
@@ -158,41 +154,6 @@ def test_refusals(binary, many):
         AbstentionDisplay({"answered": [1, 2], "cost": [0.5], "series": ["a"]})
     with pytest.raises(tc.InputError, match="nothing to draw"):
         AbstentionDisplay({"answered": [], "cost": [], "series": []})
-    with pytest.raises(tc.InputError, match="fit in one diagram"):
-        BeforeAfterDisplay.from_predictions(binary[0], {str(k): binary[1] for k in range(6)})
-
-
-def test_class_wise(many):
-    y, probs = many
-    names = ["a", "$b", "c" * 80, "d_1", "e"]
-    display = drawn(ClassWiseDisplay.from_predictions(np.array(names)[y], probs, classes=names, max_classes=3))
-    errors = {
-        name: tc.DebiasedECE(correction="exact")(tc.profile.Profile.from_arrays(probs[:, k], y == k)).value
-        for k, name in enumerate(names)
-    }
-    worst = sorted(names, key=lambda name: -errors[name])[:3]
-    assert display.errors == {name: errors[name] for name in worst}
-    assert len([ax for ax in display.axes_.flat if ax.axison]) == 3
-    assert sum(display.frame()["count"]) == 3 * 800
-    figure, ax = plt.subplots()
-    inside = drawn(ClassWiseDisplay(display.frame(), display.errors).plot(ax))
-    assert inside.figure_ is figure
-    assert [small.get_title() for small in inside.axes_.flat] == [small.get_title() for small in display.axes_.flat]
-    with pytest.raises(tc.InputError, match="no classes"):
-        ClassWiseDisplay(display.frame(), {})
-
-
-def test_before_after(binary):
-    y, p = binary
-    display = drawn(BeforeAfterDisplay.from_predictions(y, {"before": p, "after": p**1.5}))
-    before = tc.calibration_error(y, p)
-    assert display.errors["before"] == (before.value, before.interval.low, before.interval.high)
-    assert [t.get_text().partition(":")[0] for t in display.ax_.get_legend().get_texts()] == ["before", "after"]
-    frame = display.frame()
-    curve = tc.RankSeries()(tc.profile.Profile.from_arrays(p, y)).curve
-    assert [
-        o for o, name in zip(frame["outcome"], frame["name"], strict=True) if name == "before"
-    ] == curve.outcome.tolist()
 
 
 def test_likert(binary):
@@ -235,22 +196,6 @@ def test_abstention():
     frame = {"answered": [1.0, 0.5, 0.5], "cost": [0.1, 0.02, 0.2], "series": ["a", "a", "b"]}
     display = drawn(AbstentionDisplay(frame).plot())
     assert display.ax_.lines[0].get_xydata().tolist() == [[0.5, 0.02], [1.0, 0.1]]
-
-
-def test_over_time():
-    rng = np.random.default_rng(0)
-    watch = tc.Watch(by="model")
-    for day in range(1, 6):
-        p = rng.random(100)
-        columns = {"model": ["a", "b"] * 50}
-        preds = tc.Predictions.from_probs(p, rng.random(100) < p, columns=columns)
-        watch.update(preds, at=f"2026-05-0{day}")
-    display = drawn(OverTimeDisplay.from_watch(watch, "b"))
-    frame = watch.frame("b")
-    assert display.frame() == frame
-    assert display.ax_.lines[1].get_ydata().tolist() == frame["batch_error"].tolist()
-    assert display.evidence_ax_.lines[0].get_ydata() == pytest.approx(frame["log_e"] / np.log(10))
-    assert display.ax_.get_title(loc="left") == "b"
 
 
 def test_every_display_of_a_model_and_the_laboratory_is_one():

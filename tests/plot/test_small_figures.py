@@ -109,7 +109,7 @@ def test_nothing_leaves_the_canvas_of_a_column(name, layout, tmp_path):
 
 
 @pytest.mark.parametrize("layout", ["constrained", None])
-@pytest.mark.parametrize("name", ["ReliabilityDisplay", "AbstentionDisplay", "DecisionDisplay", "OverTimeDisplay"])
+@pytest.mark.parametrize("name", ["ReliabilityDisplay", "AbstentionDisplay", "DecisionDisplay", "FlexibleDisplay"])
 def test_neighbours_in_a_wide_figure_do_not_meet(name, layout):
     figure, axes = plt.subplots(1, 2, figsize=(5.5, 2.6), layout=layout)
     for ax in axes:

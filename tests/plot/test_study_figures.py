@@ -12,7 +12,7 @@ from tests.study.studies import write_files, write_study
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-from truecal.plot.figures import FIGURES, External, FigureChoice, draw_figure
+from truecal.plot.figures import FIGURES, draw_figure
 
 FROM_NUMBERS = [name for name in FIGURES if name != "costs"]
 
@@ -52,7 +52,7 @@ def evaluated(tmp_path_factory):
 
 @pytest.mark.parametrize("name", FROM_NUMBERS)
 def test_figures_draw_from_measured_numbers(imported, name):
-    drawn = draw_figure(imported, name, FigureChoice(covariate="data")).plot()
+    drawn = draw_figure(imported, name, covariate="data").plot()
     drawn.figure_.canvas.draw()
     assert drawn.frame().height > 0
     visible = [ax for ax in drawn.figure_.axes if ax.get_visible()]
@@ -94,15 +94,6 @@ def test_before_and_after_are_said_and_different(imported):
     assert titles == ["imagenet, before recalibration", "imagenet, after temperature"]
     means = dict(drawn.frame().group_by("recalibrator").agg(pl.col("value").mean()).iter_rows())
     assert means["temperature"] < means["none"]
-
-
-def test_points_from_elsewhere_are_drawn_and_counted_nowhere(imported):
-    plain = draw_figure(imported, "recalibration").frame()
-    points = (External("Guo 2017", 0.22, 0.045), External("Guo 2017, scaled", 0.22, 0.02, "temperature"))
-    drawn = draw_figure(imported, "recalibration", FigureChoice(external=points)).plot()
-    names = [[text.get_text() for text in ax.texts] for ax in drawn.figure_.axes]
-    assert names == [["Guo 2017"], ["Guo 2017, scaled"]]
-    assert drawn.frame().equals(plain)
 
 
 def test_severities_are_means_over_types(imported):
@@ -198,9 +189,9 @@ def test_what_cannot_be_drawn_says_why(imported, evaluated):
     with pytest.raises(tc.InputError, match="no predictions to go back to"):
         draw_figure(imported, "costs")
     with pytest.raises(tc.InputError, match="there is no metric 'x'"):
-        draw_figure(imported, "families", FigureChoice(metric="x"))
+        draw_figure(imported, "families", metric="x")
     with pytest.raises(tc.InputError, match="there is no dataset 'x'"):
-        draw_figure(imported, "families", FigureChoice(dataset="x"))
+        draw_figure(imported, "families", dataset="x")
     with pytest.raises(tc.InputError, match="figure must be"):
         draw_figure(imported, "pie")
 
@@ -222,8 +213,8 @@ def test_a_figure_of_one_panel_fits_a_column(imported):
 
 
 def test_models_are_coloured_by_any_covariate(imported):
-    drawn = draw_figure(imported, "recalibration", FigureChoice(colour="data")).plot()
+    drawn = draw_figure(imported, "recalibration", colour="data").plot()
     (legend,) = drawn.figure_.legends
     assert {text.get_text() for text in legend.get_texts()} == {"jft", "in1k"}
     with pytest.raises(tc.InputError, match="there is no covariate 'weather'"):
-        draw_figure(imported, "recalibration", FigureChoice(colour="weather"))
+        draw_figure(imported, "recalibration", colour="weather")

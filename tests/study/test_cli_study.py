@@ -168,7 +168,7 @@ def test_figure(truecal, store, tmp_path):
     assert json.loads(ran.out)["written"] == {"recalibration": str(out)}
     assert out.stat().st_size > 5000
     assert pl.read_csv(numbers).height == 6
-    assert truecal("study", "figure", "families", store, "--external", "Guo 2017", 0.2, 0.05, "--out", out).code == 0
+    assert truecal("study", "figure", "families", store, "--out", out).code == 0
     assert truecal("study", "figure", "recalibration", store, "--colour", "model", "--out", out).code == 0
     assert "there is no covariate 'mood'" in truecal("study", "figure", "families", store, "--colour", "mood").err
     ran = truecal("study", "figure", "families", store, "--metric", "nope", "--out", out)

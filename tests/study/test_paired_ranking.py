@@ -71,10 +71,10 @@ def store(tmp_path_factory):
 
 
 def test_there_is_a_cost_map_for_every_pair_before_and_after(store):
-    from truecal.plot.figures import FigureChoice, draw_figure
+    from truecal.plot.figures import draw_figure
 
     models = tuple(f"m{i}" for i in range(4))
-    table = draw_figure(store, "costs", FigureChoice(models=models)).frame()
+    table = draw_figure(store, "costs", model=models).frame()
     pairs = set(table.select("a", "b", "recalibrator").unique().rows())
     assert pairs == {(a, b, r) for a, b in combinations(models, 2) for r in ("none", "temperature")}
     preds = [tc.study.predictions_of(store, model, "digits", "temperature") for model in ("m1", "m2")]

@@ -1,6 +1,7 @@
 """`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -145,29 +146,34 @@ def export(store: str, *, out: WriteTo, diagrams: bool = False) -> Reply:
 # ----------------------------------------------------------------------------------------------------
 # Figures of Minderer et al. (2021) from a store
 
-_FIGURES = (
-    *("families", "recalibration", "covariate", "severities", "sizes", "natural", "costs", "residuals", "bins"),
-    *("loglog", "temperatures", "agreement"),
-)
+
+@dataclass(frozen=True)
+class FigureChoice:
+    """What a figure shows: keyword arguments of `truecal.plot.figures.FigureData.of`.
+
+    --metric NAME      Calibration error to show.  [default: ece-mass-100-l1 if the store has it]
+    --dataset NAME     Dataset of figures on clean data.  [default: the clean one]
+    --reference NAME   Clean dataset of all shifted ones.  [default: as in the store]
+    --covariate NAME   Column that models or datasets differ in.
+    --colour NAME      Covariate that colours, marks and groups the models.  [default: family]
+    --after NAME       Recalibrator to compare with.  [default: temperature]
+    --model NAME       Only these, in diagrams and cost maps; may be repeated.
+    """
+
+    metric: str | None = None
+    dataset: str | None = None
+    reference: str | None = None
+    covariate: str = "size"
+    colour: str | None = None
+    after: str | None = None
+    model: Words = ()
 
 
 @command(study)
 def figure(
-    name: Annotated[str, click.Choice([*_FIGURES, "all"])],
-    store: str,
-    *,
-    out: WriteFolder | None = None,
-    metric: str | None = None,
-    dataset: str | None = None,
-    reference: str | None = None,
-    covariate: str | None = None,
-    colour: str | None = None,
-    after: str | None = None,
-    model: Words = (),
-    external: tuple[tuple[str, float, float], ...] = (),
-    numbers: WriteTo | None = None,
+    name: str, store: str, choice: FigureChoice, *, out: WriteFolder | None = None, numbers: WriteTo | None = None
 ) -> Reply:
-    """Draw a figure of Minderer et al. (2021) from the numbers in STORE.
+    """Draw figure NAME of Minderer et al. (2021), or all of them, from the numbers in STORE.
 
     \b
     families       1: calibration against error by family, with reliability diagrams
@@ -182,55 +188,36 @@ def figure(
     loglog         11: log-log lines of families, pooled over datasets
     temperatures   D: fitted temperatures by family
     agreement      E: how far estimators agree in ranking models
+    all            every one that the store has the numbers for
 
     --out FILE         Picture (.png, .pdf, .svg); for all, a folder.  [default: NAME.png]
-    --metric NAME      Calibration error to show.  [default: ece-mass-100-l1 if the store has it]
-    --dataset NAME     Dataset of figures on clean data.  [default: the clean one]
-    --reference NAME   Clean dataset of all shifted ones.  [default: as in the store]
-    --covariate NAME   Column that models or datasets differ in.  [default: size]
-    --colour NAME      Covariate that colours, marks and groups the models.  [default: family]
-    --after NAME       Recalibrator to compare with.  [default: temperature]
-    --model NAME       Only these, in diagrams and cost maps; may be repeated.
-    --external NAME ERROR VALUE  A point from elsewhere, in figures 1 and 2 before recalibration; may be repeated.
     --numbers FILE     Also write the numbers drawn: .csv or .parquet.
     """
     from matplotlib import pyplot
 
     from truecal.plot import figures
 
-    choice = figures.FigureChoice(
-        metric=metric,
-        dataset=dataset,
-        reference=reference,
-        covariate=covariate,
-        colour=colour,
-        after=after,
-        models=model,
-        external=tuple(figures.External(*point) for point in external),
-    )
-    all_figures = name == "all"
-    if not all_figures and out is not None and Path(out).parent.is_dir():
+    draws_all = name == "all"
+    if not draws_all and out is not None and Path(out).parent.is_dir():
         check_output(out)
-    with working("reading the results"):
-        data = figures.FigureData.of(tc.study.Store(store), choice)
+    data = figures.FigureData.of(tc.study.Store(store), **vars(choice))
     files, notes = {}, []
-    for figure_name in _FIGURES if all_figures else [name]:
-        target = Path(out or "figures") / f"{figure_name}.png" if all_figures else Path(out or f"{figure_name}.png")
+    for figure_name in figures.FIGURES if draws_all else [name]:
+        target = Path(out or "figures") / f"{figure_name}.png" if draws_all else Path(out or f"{figure_name}.png")
         try:
-            with working(f"drawing {figure_name}"):
-                drawing = figures.draw_figure(data, figure_name)
-                picture = drawing.plot().figure_
-                target.parent.mkdir(parents=True, exist_ok=True)
-                save_figure(picture, target)
-                pyplot.close(picture)
+            drawing = figures.draw_figure(data, figure_name)
+            picture = drawing.plot().figure_
+            target.parent.mkdir(parents=True, exist_ok=True)
+            save_figure(picture, target)
+            pyplot.close(picture)
         except InputError as error:
-            if not all_figures:
+            if not draws_all:
                 raise
             notes.append(f"{figure_name}: not drawn: {error}")
             continue
         files[figure_name] = str(target)
-        notes += [f"{figure_name}: {note}" if all_figures else note for note in drawing.notes]
-        if numbers is not None and not all_figures:
+        notes += [f"{figure_name}: {note}" if draws_all else note for note in drawing.notes]
+        if numbers is not None and not draws_all:
             write_table(drawing.frame(), numbers)
     text = "\n".join([*(f"wrote {path}" for path in files.values()), *(f"note: {note}" for note in notes)])
     return Reply("study-figure", {"store": store, "written": files, "notes": notes}, text)

@@ -6,11 +6,10 @@ from truecal.plot.curves import (
     DecisionDisplay,
     DecisionLossDisplay,
     FlexibleDisplay,
-    OverTimeDisplay,
 )
 from truecal.plot.grids import AgreementDisplay, CostMapDisplay
 from truecal.plot.intervals import AuditDisplay, ForestDisplay, LikertDisplay
-from truecal.plot.reliability import BeforeAfterDisplay, ClassWiseDisplay, ReliabilityDisplay
+from truecal.plot.reliability import ReliabilityDisplay
 from truecal.plot.study import (
     BinTrendDisplay,
     ErrorCalibrationDisplay,
@@ -25,9 +24,7 @@ __all__ = [
     "AbstentionDisplay",
     "AgreementDisplay",
     "AuditDisplay",
-    "BeforeAfterDisplay",
     "BinTrendDisplay",
-    "ClassWiseDisplay",
     "CostMapDisplay",
     "DecisionDisplay",
     "DecisionLossDisplay",
@@ -36,7 +33,6 @@ __all__ = [
     "ForestDisplay",
     "InOutDisplay",
     "LikertDisplay",
-    "OverTimeDisplay",
     "ParetoDisplay",
     "RecalibrationDisplay",
     "ReliabilityDisplay",

@@ -1,4 +1,4 @@
-"""Displays of curves: abstention, net benefit, decision loss, flexible calibration, time."""
+"""Displays of curves: abstention, net benefit, decision loss, flexible calibration."""
 
 from __future__ import annotations
 
@@ -13,18 +13,12 @@ from truecal.clinical.curves import FlexibleCurve
 from truecal.clinical.decisions import DecisionComparison, DecisionCurve
 from truecal.inference.decisions import DecisionLoss, DecisionLosses
 from truecal.plot.display import (
-    BLUE,
     DASHED,
     GREY,
-    ORANGE,
     Display,
     Numbers,
-    add_below,
     add_legend,
-    add_title,
-    fill_band,
     rounded_limits,
-    text_color,
 )
 from truecal.predictions import validation
 from truecal.table import Frame
@@ -32,7 +26,6 @@ from truecal.types import Float64s
 
 _MAX_BANDS = 2  # with more curves, bands would hide each other
 _FLAT = 0.01  # share of the largest value below which the end of a curve over thresholds is flat, and not in view
-_MAX_DATES = 6  # at the ticks of an axis of time
 
 
 def _with_model_column(curve: DecisionCurve | DecisionComparison | DecisionLoss | DecisionLosses) -> Frame:
@@ -284,76 +277,3 @@ class FlexibleDisplay(Display):
             ax.bar(edges[:-1], height, bottom=bottom, **bars)
         ax.set(xlabel="Predicted risk", ylabel="Observed frequency", xlim=(low, high), ylim=(bottom, top))
         add_legend(ax, min_entries=2)
-
-
-class OverTimeDisplay(Display):
-    """Draw errors of the batches of a watch, the mean error so far with its confidence sequence, and the e-value beneath.
-
-    After `plot`, `evidence_ax_` has the evidence on a log scale, with the alarm as a dashed line.
-
-    Parameters
-    ----------
-    numbers : Frame or mapping of columns
-        `at`, `batch_error`, `error`, `low`, `high`, `log_e`.
-    tolerance : float
-        The tolerated error, drawn as dashed lines.
-    alpha : float, default 0.05
-        Size of the test.
-    name : str, default ""
-        Title of the picture.
-
-    Examples
-    --------
-    >>> import truecal as tc
-    >>> watch = tc.Watch()
-    >>> step = watch.update(tc.Predictions.from_probs([0.2, 0.8] * 50, [0, 1] * 50), at="2026-05-01")
-    >>> OverTimeDisplay(watch.frame(), tolerance=0.02).frame()["at"].tolist()
-    ['2026-05-01']
-    """
-
-    needed = ("at", "batch_error", "error", "low", "high", "log_e")
-
-    def __init__(self, numbers: Numbers, *, tolerance: float, alpha: float = 0.05, name: str = "") -> None:
-        super().__init__(numbers)
-        self.tolerance, self.alpha, self.name = tolerance, alpha, name
-        self.evidence_ax_: Any = None
-
-    @classmethod
-    def from_watch(cls, watch: tc.Watch, *group: object, ax: Any = None) -> Self:
-        """Draw a group of a :class:`truecal.Watch`.
-
-        Parameters
-        ----------
-        watch : Watch
-            The watch.
-        *group : object
-            Values of the columns of the group; none where there are no groups.
-        ax : matplotlib Axes, default None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        display : OverTimeDisplay
-            The display, drawn.
-        """
-        settings, name = watch.settings, ", ".join(map(str, group))
-        return cls(watch.frame(*group), tolerance=settings.tolerance, alpha=settings.alpha, name=name).plot(ax)
-
-    def _draw(self, ax: Any) -> list[Any]:
-        dates, batch, error, low, high, log_e = (self._frame[name] for name in self.needed)
-        x = np.arange(len(dates))
-        fill_band(ax, x, low, high, ORANGE)
-        ax.plot(x, error, color=ORANGE, linewidth=2, label="so far")
-        ax.plot(x, batch, color=BLUE, marker="o", markersize=3, linewidth=0, label="batch")
-        for side in (-1, 1):
-            ax.axhline(side * self.tolerance, **DASHED)
-        ax.set(ylabel="Score - frequency", xticks=[])
-        add_legend(ax)
-        add_title(ax, self.name)
-        self.evidence_ax_ = add_below(ax, 0.8)
-        self.evidence_ax_.plot(x, log_e / np.log(10), color=text_color(), linewidth=1.5)
-        self.evidence_ax_.axhline(-np.log10(self.alpha), **DASHED)
-        ticks = x[:: -(-len(x) // _MAX_DATES)]
-        self.evidence_ax_.set_xticks(ticks, [str(dates[i]) for i in ticks], rotation=30, ha="right")
-        self.evidence_ax_.set_ylabel("log10 e-value")
-        return [self.evidence_ax_]

@@ -178,7 +178,7 @@ def shrink_ticks(ax: Any) -> bool:
     narrow = axes_width(ax) < _NARROW
     if narrow:
         ax.tick_params(labelsize=SMALL, pad=2)
-        ax.xaxis.labelpad = ax.yaxis.labelpad = 1
+        ax.xaxis.labelpad = ax.yaxis.labelpad = 2
     return narrow
 
 

@@ -54,38 +54,6 @@ _STYLE = {
 }
 
 
-@dataclass(frozen=True)
-class External:
-    """A point such as of a published model, drawn beside the models and in no analysis.
-
-    `error` and `value` are classification error and metric after `recalibrator`.
-    """
-
-    name: str
-    error: float
-    value: float
-    recalibrator: str = "none"
-
-
-@dataclass(frozen=True)
-class FigureChoice:
-    """What a figure shows; fields that are None are chosen by the contents of the store.
-
-    `colour` is a covariate by which models are coloured, marked and grouped instead of their family.
-    """
-
-    metric: str | None = None
-    lens: str = "top-label"
-    selection: str = "all"
-    dataset: str | None = None
-    reference: str | None = None
-    covariate: str | None = None
-    colour: str | None = None
-    after: str | None = None
-    models: tuple[str, ...] = ()
-    external: tuple[External, ...] = ()
-
-
 @dataclass(eq=False)
 class StudyFigure:
     """A figure of a study: panels in rows (None leaves a place empty), the numbers drawn, and notes about them."""
@@ -143,40 +111,58 @@ class StudyFigure:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The store and the choice, resolved
+# The store, and what is shown of it
 
 
 @dataclass(frozen=True, eq=False)
 class FigureData:
-    """Results of a store and the choice, resolved: the metric, the clean dataset, and the `recalibrators`, "none" first."""
+    """Results of a store and what its figures show: the metric, the clean dataset, and the `recalibrators`, "none" first.
+
+    `reference` is the clean dataset of all shifted ones, or a mapping from shifted to clean ones; `models` limits diagrams, cost
+    maps and the figure of a covariate to these.
+    """
 
     store: Any
     frame: Any
-    choice: FigureChoice
     metric: str
     recalibrators: tuple[str, ...]
     clean: str
+    reference: Any
+    covariate: str
+    models: tuple[str, ...]
 
     @classmethod
-    def of(cls, store: Any, choice: FigureChoice) -> FigureData:
-        """Read the results of a store and fill in the choice: metric, clean dataset, and temperature or the first recalibrator.
+    def of(
+        cls,
+        store: Any,
+        *,
+        metric: str | None = None,
+        dataset: str | None = None,
+        reference: str | None = None,
+        covariate: str = "size",
+        colour: str | None = None,
+        after: str | None = None,
+        model: tuple[str, ...] = (),
+    ) -> FigureData:
+        """Read the results of a store, which choose what is None: metric, clean dataset, temperature or the first recalibrator.
 
-        Refuses an empty store and names that are not in it.
+        `colour` is a covariate by which models are coloured, marked and grouped instead of their family. Refuses an empty store and
+        names that are not in it.
         """
         frame = store.frame()
         if not frame.height:
             raise InputError("the store holds no finished result yet; run the study first")
-        if choice.colour is not None:
-            _refuse_unknown(choice.colour, frame.columns, "covariate")
-            frame = frame.with_columns(family=pl.col(choice.colour).cast(pl.String))
-        after = [name for name in frame["recalibrator"].unique().sort().to_list() if name != "none"]
-        if choice.after is not None:
-            _refuse_unknown(choice.after, after, "recalibrator")
-        chosen = choice.after or ("temperature" if "temperature" in after else next(iter(after), None))
+        if colour is not None:
+            _refuse_unknown(colour, frame.columns, "covariate")
+            frame = frame.with_columns(family=pl.col(colour).cast(pl.String))
+        names = [name for name in frame["recalibrator"].unique().sort().to_list() if name != "none"]
+        if after is not None:
+            _refuse_unknown(after, names, "recalibrator")
+        chosen = after or ("temperature" if "temperature" in names else next(iter(names), None))
         recalibrators = ("none",) if chosen is None else ("none", chosen)
-        return cls(
-            store, frame, choice, _choose_metric(frame, choice), recalibrators, _choose_clean(store, frame, choice)
-        )
+        clean = _choose_clean(store, frame, dataset or reference)
+        reference = reference or store.references() or None
+        return cls(store, frame, _choose_metric(frame, metric), recalibrators, clean, reference, covariate, model)
 
     @cached_property
     def results(self) -> Any:
@@ -188,20 +174,17 @@ class FigureData:
         """Colour and marker of every family, the same in all panels."""
         return family_styles(self.frame["family"].unique().to_list())
 
-    def options(self, recalibrator: str, **more: Any) -> dict[str, Any]:
-        """Return keyword arguments of an analysis: lens, selection, recalibrator, and `more`."""
-        return {"lens": self.choice.lens, "selection": self.choice.selection, "recalibrator": recalibrator, **more}
-
     def title(self, ax: Any, subject: str, recalibrator: str) -> None:
         """Set the title of a panel, "subject, before recalibration" or "subject, after <recalibrator>"; names are no formulas."""
         when = "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
         words = f"{subject}, {when}" if subject else when
         add_title(ax, words, size=_STYLE["font.size"], loc="center")
 
-    def models(self, dataset: str, recalibrator: str) -> Any:
+    def error_against_metric(self, dataset: str, recalibrator: str) -> Any:
         """Return the analysis of error against calibration metric of all models on one dataset."""
-        settings = self.options(recalibrator, metric=self.metric, dataset=dataset)
-        return tc.study.error_against_calibration(self.results, **settings)
+        return tc.study.error_against_calibration(
+            self.results, metric=self.metric, dataset=dataset, recalibrator=recalibrator
+        )
 
     def natural_datasets(self) -> list[str]:
         """Return the clean dataset, then all others that have no severity above 0."""
@@ -210,39 +193,36 @@ class FigureData:
         return [self.clean, *(name for name in names if name != self.clean)]
 
 
-def _refuse_unknown(name: str, names: Iterable[Any], kind: str, where: str = "") -> None:
-    """Refuse a name that is not among `names`, listing them; `kind` and `where` word the message."""
+def _refuse_unknown(name: str, names: Iterable[Any], kind: str) -> None:
+    """Refuse a name that is not among `names`, listing them; `kind` words the message."""
     listed = sorted(map(str, names))
     if name not in listed:
         words = ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "") or "nothing"
-        raise InputError(f"there is no {kind} {name!r}{where}; there are {words}")
+        raise InputError(f"there is no {kind} {name!r}; there are {words}")
 
 
-def _choose_metric(frame: Any, choice: FigureChoice) -> str:
-    """Return the metric of the choice, else the first calibration error of the store, those in _PREFERRED before others."""
-    where = f" with the lens {choice.lens!r}"
-    metrics = frame.filter(frame["lens"].is_in([choice.lens, ""]))["metric"].unique().to_list()
-    if choice.metric is not None:
-        _refuse_unknown(choice.metric, metrics, "metric", where)
-        return choice.metric
+def _choose_metric(frame: Any, metric: str | None) -> str:
+    """Return the metric, or for None the first calibration error of the top label, those in _PREFERRED before others."""
+    metrics = frame.filter(pl.col("lens").is_in(["top-label", ""]))["metric"].unique().to_list()
+    if metric is not None:
+        _refuse_unknown(metric, metrics, "metric")
+        return metric
     errors = [name for name in (*_PREFERRED, *sorted(metrics)) if name in metrics and name not in _NOT_ERRORS]
     if not errors:
-        raise InputError(f"the store holds no calibration error{where}")
+        raise InputError("the store holds no calibration error of the top label")
     return errors[0]
 
 
-def _choose_clean(store: Any, frame: Any, choice: FigureChoice) -> str:
-    """Return the dataset of the choice, else the most frequent reference, else the first dataset of severity 0; refuse none."""
-    names = frame.filter(pl.col("severity") == 0)["dataset"].unique(maintain_order=True).to_list()
-    if (name := choice.dataset or choice.reference) is not None:
+def _choose_clean(store: Any, frame: Any, name: str | None) -> str:
+    """Return the dataset, or for None the most frequent reference, else the first dataset of severity 0; refuse none."""
+    if name is not None:
         _refuse_unknown(name, frame["dataset"].unique().to_list(), "dataset")
         return name
+    names = frame.filter(pl.col("severity") == 0)["dataset"].unique(maintain_order=True).to_list()
     references = [clean for clean in store.references().values() if clean in names]
-    if references:
-        return max(dict.fromkeys(references), key=references.count)
     if not names:
         raise InputError("the results hold no dataset of severity 0")
-    return str(names[0])
+    return max(dict.fromkeys(references), key=references.count) if references else str(names[0])
 
 
 def _rows_unshifted(table: Any, dataset: str) -> Any:
@@ -261,18 +241,10 @@ def _concat_tables(analyses: Sequence[tuple[str, Any, Any]]) -> tuple[Any, list[
 # Models by error and calibration: Figures 1, 2, 3, 6 and 10
 
 
-def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, external: bool, ax: Any) -> Callable[[], None]:
-    """Draw models by error and metric, and external points after this recalibrator; return a function that writes the names.
-
-    That is to be called once the limits of the axes are set. `external`: whether external points are drawn.
-    """
+def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, ax: Any) -> Callable[[], None]:
+    """Draw models by error and metric; return a function that writes their names, to be called once limits are set."""
     frame = frame_of(table)
     draw_models(ax, frame, "error", "value", bars=table.height <= MAX_NAMED, styles=data.styles)
-    for point in data.choice.external if external else ():
-        if point.recalibrator == after:
-            ax.plot(point.error, point.value, marker="*", markersize=8, color="black", linestyle="none", zorder=4)
-            style = {"textcoords": "offset points", "fontsize": "small", "parse_math": False}
-            ax.annotate(point.name, (point.error, point.value), (4, 3), **style)
     ax.set(xlabel="Classification error", ylabel=data.metric)
     data.title(ax, subject, after)
     return partial(name_models, ax, frame, "error", "value")
@@ -280,10 +252,10 @@ def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, external
 
 def families(data: FigureData) -> StudyFigure:
     """Return Figure 1: calibration against error by family; beside it reliability diagrams and histograms of confidence."""
-    points = data.models(data.clean, "none")
+    points = data.error_against_metric(data.clean, "none")
     table = _rows_unshifted(points.frame(), data.clean)
     diagrams = _diagram_panels(data, table)
-    first: list[Panel | None] = [partial(_draw_cloud, data, table, data.clean, "none", True), *diagrams[:3]]
+    first: list[Panel | None] = [partial(_draw_cloud, data, table, data.clean, "none"), *diagrams[:3]]
     rows = [first, *([None, *diagrams[i : i + 3]] for i in range(3, len(diagrams), 3))]
     notes = points.notes if diagrams else (*points.notes, "the store holds no reliability diagrams of these models")
     return StudyFigure("families", rows, table, notes, data.styles, from_zero=True)
@@ -295,9 +267,9 @@ def _diagram_panels(data: FigureData, table: Any) -> list[Panel]:
     The first seed of each is drawn; models without bins in the store are left out.
     """
     best = table.sort("error").unique("family", keep="first", maintain_order=True)
-    models = list(data.choice.models) or best["model"].to_list()[:_MAX_DIAGRAMS]
+    models = list(data.models) or best["model"].to_list()[:_MAX_DIAGRAMS]
     jobs = _rows_unshifted(data.frame, data.clean).filter(pl.col("model").is_in(models)).select("job", "model", "seed")
-    conditions = {"lens": data.choice.lens, "recalibrator": "none", "selection": data.choice.selection}
+    conditions = {"lens": "top-label", "recalibrator": "none", "selection": "all"}
     bins = data.store.diagrams().join(jobs.sort("seed").unique("model", keep="first"), on="job").filter(**conditions)
     scheme = "width" if "width" in bins["scheme"] else "mass"  # of equal mass, a histogram is flat
     bins = bins.filter(pl.col("scheme") == scheme).sort("bin")
@@ -331,10 +303,10 @@ def natural(data: FigureData) -> StudyFigure:
 def _cloud_figure(data: FigureData, name: str, datasets: list[str], *, side_by_side: bool) -> StudyFigure:
     """Return a figure of metric against error, a panel per dataset and recalibrator, in a row each, or all `side_by_side`."""
     keys = [(after, dataset) for after in data.recalibrators for dataset in datasets]
-    results = [(after, data.models(dataset, after), dataset) for after, dataset in keys]
+    results = [(after, data.error_against_metric(dataset, after), dataset) for after, dataset in keys]
     parts = [(after, points, _rows_unshifted(points.frame(), dataset)) for after, points, dataset in results]
     panels: list[Panel | None] = [
-        partial(_draw_cloud, data, table, dataset, after, side_by_side)
+        partial(_draw_cloud, data, table, dataset, after)
         for (after, dataset), (_, _, table) in zip(keys, parts, strict=True)
     ]
     width = len(panels) if side_by_side else len(datasets)
@@ -348,14 +320,14 @@ def covariate(data: FigureData) -> StudyFigure:
 
     Refuses a covariate of which no model on the clean dataset has a value.
     """
-    name = data.choice.covariate or "size"
+    name = data.covariate
     parts = []
     for after in data.recalibrators:
-        settings = data.options(after, metric=data.metric, dataset=data.clean)
+        settings = {"metric": data.metric, "dataset": data.clean, "recalibrator": after}
         trend = tc.study.covariate_trend(data.results, name, **settings)
         table = _rows_unshifted(trend.frame(), data.clean)
-        if data.choice.models:
-            table = table.filter(pl.col("model").is_in(data.choice.models))
+        if data.models:
+            table = table.filter(pl.col("model").is_in(data.models))
         if not table.height:
             raise InputError(f"no model on {data.clean} has a value of {name}")
         parts.append((after, trend, table))
@@ -399,10 +371,8 @@ def _mean_over_corruptions(data: FigureData, recalibrator: str) -> tuple[Any, An
 
     That is the dataset of the figure if it has corruptions, else the most frequent one; families are filled in.
     """
-    reference = data.choice.reference or data.store.references() or None
-    means = tc.study.shift_over_types(
-        data.results, **data.options(recalibrator, metric=data.metric, reference=reference)
-    )
+    settings = {"metric": data.metric, "reference": data.reference, "recalibrator": recalibrator}
+    means = tc.study.shift_over_types(data.results, **settings)
     table = means.frame()
     clean = data.clean if data.clean in table["clean"] else table["clean"].mode().sort()[0]
     return means, table.filter(pl.col("clean") == clean).with_columns(pl.col("family").fill_null(NO_FAMILY))
@@ -468,7 +438,7 @@ def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> No
 
 def costs(data: FigureData) -> StudyFigure:
     """Return Figure 7: where one model is cheaper than another, for the most accurate model of every family, before and after."""
-    models = list(data.choice.models) or _best_models(data)
+    models = list(data.models) or _best_models(data)
     rows, tables = [], []
     for after in data.recalibrators:
         preds = {model: tc.study.predictions_of(data.store, model, data.clean, after) for model in models}
@@ -487,7 +457,7 @@ def _best_models(data: FigureData) -> list[str]:
 
     Refuses fewer than two models.
     """
-    clean = _rows_unshifted(data.models(data.clean, "none").frame(), data.clean).sort("error")
+    clean = _rows_unshifted(data.error_against_metric(data.clean, "none").frame(), data.clean).sort("error")
     best = clean.unique("family", keep="first", maintain_order=True)
     names: list[str] = (best if best.height > 1 else clean)["model"].to_list()[:_MAX_COMPARED]
     if len(names) < 2:
@@ -508,7 +478,7 @@ def residuals(data: FigureData) -> StudyFigure:
         raise InputError("the store holds neither nll nor brier")
     after = data.recalibrators[-1]
     unshifted = data.frame.filter(pl.col("severity") == 0)
-    fits = tc.study.residuals(unshifted, metrics=[data.metric, *scores], **data.options(after))
+    fits = tc.study.residuals(unshifted, metrics=[data.metric, *scores], recalibrator=after)
     table, notes = _concat_tables([(after, fits, fits.frame())])
     quantities = [(data.metric, "value"), *((name, y) for name in scores for y in ("value", "residual"))]
     datasets = [name for name in data.natural_datasets() if name in table["dataset"]]
@@ -533,7 +503,7 @@ def bins(data: FigureData) -> StudyFigure:
     """Return Figure 9: models by error and by the error of few and of many bins; beside them the slope by number of bins."""
     parts, rows = [], []
     for after in data.recalibrators:
-        trend = tc.study.bin_trend(data.frame, **data.options(after, dataset=data.clean))
+        trend = tc.study.bin_trend(data.frame, dataset=data.clean, recalibrator=after)
         table = trend.frame().filter(pl.col("severity") == 0)
         parts.append((after, trend, table))
         models = _rows_unshifted(trend.frame("models"), data.clean).with_columns(recalibrator=pl.lit(after))
@@ -565,12 +535,9 @@ def _draw_bin_trend(data: FigureData, table: Any, after: str, ax: Any) -> None:
 
 def loglog(data: FigureData) -> StudyFigure:
     """Return Figure 11: calibration error against error on logarithmic scales, a line per family through all datasets."""
-    fits = [
-        (after, tc.study.log_fits(data.results, **data.options(after, metric=data.metric)))
-        for after in data.recalibrators
-    ]
-    row = [partial(_draw_log_fits, data, fit, after) for after, fit in fits]
-    parts = [(after, fit, fit.frame("lines")) for after, fit in fits]
+    fits = {a: tc.study.log_fits(data.results, metric=data.metric, recalibrator=a) for a in data.recalibrators}
+    row = [partial(_draw_log_fits, data, fit, after) for after, fit in fits.items()]
+    parts = [(after, fit, fit.frame("lines")) for after, fit in fits.items()]
     return StudyFigure("loglog", [row], *_concat_tables(parts), data.styles, share_y="row")
 
 
@@ -627,7 +594,7 @@ def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
 
 def agreement(data: FigureData) -> StudyFigure:
     """Return the figure of appendix E: how far estimators agree in ranking the models (Kendall's tau)."""
-    coefficients = tc.study.rank_agreement(data.frame, **data.options("none", dataset=data.clean))
+    coefficients = tc.study.rank_agreement(data.frame, dataset=data.clean)
     table = coefficients.frame().filter(pl.col("severity") == 0)
 
     def draw(ax: Any) -> None:
@@ -656,11 +623,10 @@ FIGURES: dict[str, Callable[[FigureData], StudyFigure]] = {
 }
 
 
-def draw_figure(store: Any, name: str, choice: FigureChoice | None = None) -> StudyFigure:
+def draw_figure(store: Any, name: str, **choice: Any) -> StudyFigure:
     """Return a figure of a store by its name in FIGURES, not drawn yet: `plot()` draws it, `frame()` has its numbers.
 
-    `store` may be a FigureData, which holds the results read and the choice, for several figures of one store; `choice` is then
-    ignored.
+    `choice` are keyword arguments of `FigureData.of`. For several figures of one store, `store` may be a FigureData.
     """
     options.choice(name, tuple(FIGURES), "figure")
-    return FIGURES[name](store if isinstance(store, FigureData) else FigureData.of(store, choice or FigureChoice()))
+    return FIGURES[name](store if isinstance(store, FigureData) else FigureData.of(store, **choice))

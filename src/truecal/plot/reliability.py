@@ -1,8 +1,8 @@
-"""Reliability diagrams: of one dataset, of every class, before and after recalibration."""
+"""The reliability diagram of one dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -21,9 +21,7 @@ from truecal.plot.display import (
     GREEN,
     GREY,
     ORANGE,
-    SERIES,
     Display,
-    Numbers,
     add_below,
     add_legend,
     add_title,
@@ -39,8 +37,6 @@ Scheme = Literal["width", "mass", "sweep"]
 Part = Literal["bins", "smooth", "isotonic", "histogram"]
 _HISTOGRAM_BINS = 50
 _MAX_LABELS = 20  # bins beside which counts are written
-_CLASS_LETTERS = 12  # of a class name above a small diagram
-_ACROSS = 3  # small diagrams side by side, which fit the column of a paper
 
 
 def bin_frame(bins: Bins | None, level: float) -> Frame:
@@ -99,7 +95,7 @@ def reliability_numbers(
     options.level(level)
     options.bins(bins)
     if not profile.single:
-        raise InputError("a reliability diagram shows one dataset; use ClassWiseDisplay for many classes")
+        raise InputError("a reliability diagram shows one dataset; draw one for each")
     limits = fitted_limits(profile)
     if scheme is None:  # bins of equal width would be few where scores lie in a small part of the axis
         scheme = default_scheme(limits)
@@ -185,7 +181,7 @@ class ReliabilityDisplay(Display):
         check_lens(lens)
         lens = default_lens(preds) if lens is None else lens
         if lens.shares(preds) is not None:
-            raise InputError("this lens looks at many classes; use ClassWiseDisplay")
+            raise InputError("this lens judges every class; draw a diagram for each, with OneClass(name)")
         return cls.from_profile(lens(preds), outcome=lens.outcome_name.capitalize(), **options)
 
     @classmethod
@@ -370,247 +366,3 @@ class ReliabilityDisplay(Display):
         limits = (float(estimate.interval.low), float(estimate.interval.high))
         words = f"RMS error {digits.with_interval(float(estimate.value), *limits)}, n = {estimate.n:,}"
         return f"{self.name}: {words}" if self.name else words
-
-
-# ----------------------------------------------------------------------------------------------------
-# Every class
-
-
-class ClassWiseDisplay(Display):
-    """Draw small multiples: the calibration of every class, those with the largest errors first.
-
-    `frame()` has one row per class and bin; after `plot`, `axes_` are the small diagrams.
-
-    Parameters
-    ----------
-    numbers : Frame or mapping of columns
-        `class`, `score`, `outcome`, `low`, `high`.
-    errors : mapping of str to float
-        The debiased error of each class, in the order of the diagrams.
-
-    Examples
-    --------
-    >>> import numpy as np, truecal as tc
-    >>> rng = np.random.default_rng(0)
-    >>> probs = rng.dirichlet([1, 1, 1], 300)
-    >>> display = ClassWiseDisplay.from_predictions(rng.integers(0, 3, 300), probs, bins=4, plot=False)
-    >>> sorted(display.errors)
-    ['0', '1', '2']
-    """
-
-    needed = ("class", "score", "outcome", "low", "high")
-
-    def __init__(self, numbers: Numbers, errors: Mapping[str, float]) -> None:
-        if not errors:
-            raise InputError("there are no classes to draw")
-        super().__init__(numbers)
-        self.errors = dict(errors)
-        self.axes_: Any = None
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_prob: ArrayLike,
-        *,
-        max_classes: int = 12,
-        bins: int = 10,
-        level: float = 0.95,
-        sample_weight: ArrayLike | None = None,
-        classes: Sequence[object] | None = None,
-        plot: bool = True,
-        ax: Any = None,
-    ) -> Self:
-        """Compute and draw the classes with the largest errors, in bins of equal mass.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,)
-            Labels.
-        y_prob : array-like of shape (n, K)
-            Class probabilities.
-        max_classes : int, default 12
-            Number of classes drawn.
-        bins : int, default 10
-            Number of bins.
-        level : float, default 0.95
-            Level of the intervals.
-        sample_weight : array-like of shape (n,), default None
-            Weights of rows.
-        classes : sequence, default None
-            Names of the classes, in the order of the columns.
-        plot : bool, default True
-            Whether to draw now.
-        ax : matplotlib Axes, default None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        display : ClassWiseDisplay
-            The display.
-        """
-        options.level(level)
-        options.whole(max_classes, "max_classes")
-        preds = tc.Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
-        labels = range(preds.class_count) if preds.classes is None else preds.classes
-        profiles = [tc.OneClass(label)(preds) for label in labels]
-        errors = [float(tc.DebiasedECE(correction="exact")(profile).value) for profile in profiles]
-        worst = sorted(range(len(errors)), key=lambda k: (-errors[k], k))[:max_classes]
-        rows: list[dict[str, Any]] = []
-        for k in worst:
-            binned = tc.BinnedECE(bins=bins, scheme="mass")(profiles[k]).bins
-            rows += [{"class": preds.class_name(k), **row} for row in bin_frame(binned, level)]
-        return cls(Frame.from_records(rows), {preds.class_name(k): errors[k] for k in worst})._plot_if(plot, ax)
-
-    def _size(self) -> tuple[float, float]:
-        across = min(_ACROSS, len(self.errors))
-        return 2.6 * across, 2.6 * -(-len(self.errors) // across)
-
-    def _draw(self, ax: Any) -> list[Any]:
-        across = min(_ACROSS, len(self.errors))
-        down = -(-len(self.errors) // across)
-        ax.set_axis_off()
-        spec = ax.get_subplotspec()
-        if spec is None:
-            boxes = [((i + 0.15) / across, 1 - (j + 0.85) / down) for j in range(down) for i in range(across)]
-            small = [ax.inset_axes((*corner, 0.75 / across, 0.65 / down)) for corner in boxes]
-        else:
-            # room for numbers and titles, where no layout makes it
-            gaps = {} if self.figure_.get_layout_engine() else {"hspace": 0.8, "wspace": 0.4}
-            parts = spec.subgridspec(down, across, **gaps)
-            small = [self.figure_.add_subplot(parts[j, i]) for j in range(down) for i in range(across)]
-        self.axes_ = np.array(small, object).reshape(down, across)
-        for diagram, name in zip(small, self.errors, strict=False):
-            self._draw_class(diagram, name)
-        self.axes_[-1, (across - 1) // 2].set_xlabel("Probability of the class")
-        self.axes_[(down - 1) // 2, 0].set_ylabel("Frequency of the class")
-        for unused in small[len(self.errors) :]:
-            unused.set_axis_off()
-        return small
-
-    def _draw_class(self, ax: Any, name: str) -> None:
-        """Draw bins with intervals of one class, on equal axes that fit them, with its name and error as title."""
-        rows = self._frame["class"] == name
-        score, outcome, low, high = (self._frame[column][rows] for column in self.needed[1:])
-        end = min(1.0, 1.08 * float(max(score.max(), high.max())))
-        ax.plot([0, end], [0, end], **DASHED)
-        ax.vlines(score, low, high, color=BLUE, linewidth=1)
-        ax.plot(score, outcome, color=BLUE, marker="o", markersize=3, linewidth=0)
-        ax.set(xlim=(0, end), ylim=(0, end))
-        ax.locator_params(nbins=3)
-        ax.tick_params(labelsize="x-small")
-        short = name if len(name) <= _CLASS_LETTERS else f"{name[: _CLASS_LETTERS - 1]}…"
-        ax.set_title(f"{short}\n{self.errors[name]:.3f}", fontsize="small", parse_math=False)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Before and after recalibration
-
-
-class BeforeAfterDisplay(Display):
-    """Draw smooth calibration curves of several sets of predictions of the same labels, in one diagram.
-
-    Parameters
-    ----------
-    numbers : Frame or mapping of columns
-        `name`, `score`, `outcome`, `low`, `high`.
-    errors : mapping of str to (float, float, float)
-        Value and limits of the error of each set of predictions, by name.
-    outcome : str, default "Frequency"
-        Title of the vertical axis.
-    limits : tuple of two float, default (0.0, 1.0)
-        Limits of the horizontal axis.
-
-    Examples
-    --------
-    >>> import numpy as np, truecal as tc
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(500)
-    >>> y = rng.random(500) < p**2
-    >>> display = BeforeAfterDisplay.from_predictions(y, {"before": p, "after": p**2}, plot=False)
-    >>> display.errors["before"][0] > display.errors["after"][0]
-    True
-    """
-
-    needed = ("name", "score", "outcome", "low", "high")
-
-    def __init__(
-        self,
-        numbers: Numbers,
-        errors: Mapping[str, tuple[float, float, float]],
-        *,
-        outcome: str = "Frequency",
-        limits: tuple[float, float] = (0.0, 1.0),
-    ) -> None:
-        super().__init__(numbers)
-        self.errors, self.outcome, self.limits = dict(errors), outcome, limits
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_probs: Mapping[str, ArrayLike],
-        *,
-        lens: Lens | None = None,
-        level: float = 0.95,
-        sample_weight: ArrayLike | None = None,
-        classes: Sequence[object] | None = None,
-        plot: bool = True,
-        ax: Any = None,
-    ) -> Self:
-        """Compute and draw, from labels and several sets of probabilities.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,)
-            Labels.
-        y_probs : mapping of str to array-like
-            Probabilities by name, such as "before" and "after".
-        lens : Lens, default None
-            What is judged; None is the default lens.
-        level : float, default 0.95
-            Level of intervals and bands.
-        sample_weight : array-like of shape (n,), default None
-            Weights of rows.
-        classes : sequence, default None
-            Names of the classes, in the order of the columns.
-        plot : bool, default True
-            Whether to draw now.
-        ax : matplotlib Axes, default None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        display : BeforeAfterDisplay
-            The display.
-        """
-        options.level(level)
-        if not 1 <= len(y_probs) <= len(SERIES):
-            raise InputError(f"one to {len(SERIES)} sets of predictions fit in one diagram, not {len(y_probs)}")
-        rows: list[dict[str, Any]] = []
-        errors, limits, outcome = {}, [], ""
-        for name, probs in y_probs.items():
-            preds = tc.Predictions.from_probs(probs, y_true, weights=sample_weight, classes=classes)
-            name_lens = default_lens(preds) if lens is None else lens
-            profile, outcome = name_lens(preds), name_lens.outcome_name.capitalize()
-            if profile.batch != 1:
-                raise InputError(
-                    f"one curve is drawn per name, and {name_lens!r} has several; choose OneClass or TopLabel"
-                )
-            estimate = tc.RankSeries(level=level)(profile)
-            assert estimate.interval is not None
-            rows += [{"name": name, **row} for row in _smooth_frame(profile, estimate, level)]
-            errors[name] = (float(estimate.value), float(estimate.interval.low), float(estimate.interval.high))
-            limits.append(fitted_limits(profile))
-        ends = min(low for low, _ in limits), max(high for _, high in limits)
-        return cls(Frame.from_records(rows), errors, outcome=outcome, limits=ends)._plot_if(plot, ax)
-
-    def _draw(self, ax: Any) -> None:
-        ax.plot([0, 1], [0, 1], **DASHED)
-        labels = {name: f"{name}: {digits.with_interval(*error)}" for name, error in self.errors.items()}
-        self._draw_lines(ax, "name", "score", "outcome", ("low", "high"), labels=labels, marker="")
-        low, high = self.limits
-        visible = (self._frame["score"] >= low) & (self._frame["score"] <= high)
-        outcomes = [low, high, *self._frame["outcome"][visible]]
-        ax.set(xlim=self.limits, ylim=(min(outcomes), max(outcomes)), xlabel="Confidence", ylabel=self.outcome)
-        add_legend(ax, max_columns=1)
