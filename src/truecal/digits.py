@@ -2,7 +2,7 @@
 
 from math import floor, isfinite, log10
 
-MIN_DECIMALS, MAX_DECIMALS = 3, 6  # decimals of an error on the scale of probabilities
+MIN_DECIMALS, MAX_DECIMALS = 3, 6  # by choice: decimals of an error on the scale of probabilities
 
 
 def decimals(low: float | None, high: float | None) -> int:

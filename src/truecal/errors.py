@@ -32,7 +32,7 @@ _EXTRAS = {
 }
 
 
-_MAX_MESSAGE = 3000  # characters of a message; longer ones are shortened
+_MAX_MESSAGE = 3000  # by choice: characters of a message; longer ones are shortened
 
 
 def printable(text: object) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from truecal.errors import InputError
 
-MAX_BINS = 1_000_000  # largest number of bins that is accepted
+MAX_BINS = 1_000_000  # by choice: largest number of bins that is accepted
 _MAX_NORM = 20  # derived: 1e-15 to this power is still a float
 
 

@@ -28,7 +28,7 @@ __all__ = [
     "summary",
 ]
 
-_BLOCK = 1 << 16  # probabilities squared together: what stays in cache
+_BLOCK = 1 << 16  # derived: probabilities squared together: what stays in cache
 
 
 def _mean(values: Float64s, preds: tc.Predictions) -> float:

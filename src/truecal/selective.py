@@ -135,8 +135,8 @@ def _harmonic(start: Float64s, length: Float64s) -> Float64s:
 # ----------------------------------------------------------------------------------------------------
 # Bootstrap resamples of the groups
 
-_CELLS = 256  # cells of confidences in a resample
-_BATCH = 64  # resamples multiplied together
+_CELLS = 256  # by choice: cells of confidences in a resample
+_BATCH = 64  # by choice: resamples multiplied together
 
 
 @dataclass(frozen=True, eq=False)

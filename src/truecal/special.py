@@ -46,9 +46,9 @@ def logsumexp(values: ArrayLike, axis: int = -1) -> Float64s:
     return np.asarray(special.logsumexp(np.asarray(values, np.float64), axis=axis))
 
 
-_BLOCK = 1 << 18  # elements converted to float64 at a time
+_BLOCK = 1 << 18  # derived: elements converted to float64 at a time, 2 MiB
 _FEW_CLASSES = 32  # up to so many, sums over classes are quicker class by class than row by row
-_SMALL_BLOCK = 1 << 15  # elements converted at a time where there are few classes
+_SMALL_BLOCK = 1 << 15  # derived: elements converted at a time where there are few classes: what stays in cache
 
 
 def softmax(logits: Floats) -> Float64s:
@@ -169,8 +169,9 @@ def symmetric_root(covariance: Float64s) -> Float64s:
 # ----------------------------------------------------------------------------------------------------
 # The one logistic regression of the project: weighted maximum likelihood by Newton's method, with an optional offset
 
-_STEPS = 100  # of Newton; a problem with a finite optimum needs about ten
-_NEAR = 1e-14  # decrement per unit of weight (squared step) from which one more step leaves nothing but rounding
+_STEPS = 100  # by choice: of Newton; a problem with a finite optimum needs about ten
+# derived: decrement per unit of weight (squared step) from which one more step leaves nothing but rounding
+_NEAR = 1e-14
 # Curvature of a direction, as a share of its mean square, below which the outcomes are separated along it.
 _FLAT = 1e-10
 _SHORTEST = 1e-10  # a step halved to this length improves nothing that could be measured

@@ -22,8 +22,8 @@ from truecal.writing import write_whole
 
 Column = NDArray[Any]
 
-_SHOWN = 10  # rows at either end of a longer frame that are printed
-_MAX_LINE = 200  # characters of a result that are printed in one line
+_SHOWN = 10  # by choice: rows at either end of a longer frame that are printed
+_MAX_LINE = 200  # by choice: characters of a result that are printed in one line
 OPTIONAL = {"left out of JSON where None": True}  # metadata of a field
 _LATEX = {
     "\\": r"\textbackslash{}",

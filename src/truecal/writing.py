@@ -19,9 +19,10 @@ from truecal.errors import FileError
 Content = str | bytes | Callable[[BinaryIO], object]
 
 _DATA_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".npz", ".gz", ".zst")  # of files in folders
-_LOCK_SECONDS = 600.0  # how long a second process waits for the first
-_POLL_SECONDS = 0.02  # between two attempts to take a lock
-_ABANDONED_SECONDS = 86_400.0  # age of unfinished files that are removed where they cannot be locked (Windows)
+_LOCK_SECONDS = 600.0  # by choice: how long a second process waits for the first
+_POLL_SECONDS = 0.02  # by choice: between two attempts to take a lock
+# by choice: age of unfinished files that are removed where they cannot be locked (Windows)
+_ABANDONED_SECONDS = 86_400.0
 
 # ----------------------------------------------------------------------------------------------------
 # Writing whole files and folders

@@ -28,8 +28,9 @@ _KNOT_QUANTILES = {
     4: (0.05, 0.35, 0.65, 0.95),
     5: (0.05, 0.275, 0.50, 0.725, 0.95),
 }
-_MIN_EVENTS = {5: 100, 4: 50, 3: 25}  # events and non-events for so many knots; fewer give a straight line
-_MAX_CELLS = 5  # so few different scores have one rate each, and no spline
+# by choice: events and non-events for so many knots, 25 or more per parameter; fewer give a straight line
+_MIN_EVENTS = {5: 100, 4: 50, 3: 25}
+_MAX_CELLS = 5  # by choice: so few different scores have one rate each, and no spline
 
 
 @dataclass(frozen=True, eq=False)

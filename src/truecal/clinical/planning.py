@@ -19,9 +19,9 @@ from truecal.special import expit, logit
 from truecal.table import Frame
 from truecal.types import Float64s
 
-_QUADRATURE = 200_001  # quadrature nodes of a population of risks
-_MAX_ROWS = 10_000_000  # rows beyond which no validation is planned
-_START_EVENTS = 20  # expected in the first simulated cohorts
+_QUADRATURE = 200_001  # by choice: quadrature nodes of a population of risks
+_MAX_ROWS = 10_000_000  # by choice: rows beyond which no validation is planned
+_START_EVENTS = 20  # by choice: expected in the first simulated cohorts
 _SIMULATED = ("oe", "intercept", "slope", "ici", "e50", "e90", "emax", "c_statistic", "brier", "scaled_brier", "error")
 
 

@@ -410,7 +410,7 @@ class Sites:
 # All numbers of one cohort together
 
 _FEW_EVENTS = 100  # events or non-events below which a validation is called small (Collins, Ogundimu and Altman 2016)
-_FEW_PATIENTS = 20  # clusters below which their variance is estimated poorly
+_FEW_PATIENTS = 20  # derived: clusters below which their variance has a relative standard error above 0.3
 
 
 def summarise(cohort: Cohort, level: float, rng: np.random.Generator, sites: Sites | None = None) -> Clinical:
@@ -461,7 +461,7 @@ def _warnings(cohort: Cohort, left_out: int, impossible: int) -> tuple[str, ...]
 # ----------------------------------------------------------------------------------------------------
 # The clinical numbers site by site (or subgroup by subgroup), and how much sites differ beyond chance
 
-_MAX_SITES = 200  # values of a column beyond which it is not a list of sites
+_MAX_SITES = 200  # by choice: values of a column beyond which it is not a list of sites
 # The numbers that are pooled, and the scale on which their estimates are nearly normal.
 _POOLED: dict[str, Scale] = {"oe": "log", "intercept": "plain", "slope": "plain", "c_statistic": "logit"}
 

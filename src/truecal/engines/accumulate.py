@@ -22,7 +22,7 @@ from truecal.predictions.predictions import as_predictions
 from truecal.profile.cells import Tally
 from truecal.types import Float64s, Floats
 
-_WAITING = 32_768  # rows held back and counted into the cells together, which is faster
+_WAITING = 32_768  # by choice: rows held back and counted into the cells together, which is faster
 
 
 class Accumulator:

@@ -24,10 +24,10 @@ from truecal.types import Float64s
 # The cells of a sketch as a group-by expression, written once and run by whatever engine holds the data
 
 # Keys are edges relative to the nearer end, floor(v q) / q: 14 bits at most, so float32 holds them, and half the bytes are hashed.
-_ONE = 1.0  # key of the score 1, whose edge would be that of the score 0
-UNFIT = 2.0  # key of rows that fall into no cell
+_ONE = 1.0  # derived: key of the score 1, whose edge would be that of the score 0
+UNFIT = 2.0  # derived: no score is 2; key of rows that fall into no cell
 _WHOLE = 2.0**53  # derived: every float64 from here on is a whole number
-_MAX_LISTED = 8  # labels of a column that is text; more than two are refused
+_MAX_LISTED = 8  # by choice: labels of a column that is text; more than two are refused
 
 # Columns of a judged frame (see `judge_rows`), and those made of them here; the prefix keeps them apart from the user's.
 C, Y, W, OK, PRESENT, SELECTED = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present", "_tc_selected"

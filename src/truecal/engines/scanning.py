@@ -53,7 +53,7 @@ from truecal.types import Float64s
 # ----------------------------------------------------------------------------------------------------
 # Many files as one: which may be read together, and a refusal of those that do not belong together before any row is read
 
-_MAX_PARTS = 100  # into which a scan is split for its progress
+_MAX_PARTS = 100  # by choice: into which a scan is split for its progress
 
 
 @dataclass(frozen=True)

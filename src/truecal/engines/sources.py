@@ -31,7 +31,7 @@ _ENGINE_PACKAGES = (
     "pandas",
 )
 _SESSION_PACKAGES = {"pyspark": "spark", "duckdb": "duckdb", "_duckdb": "duckdb", "distributed": "dask"}
-_MAX_CHARACTERS = 300  # characters of what an engine says
+_MAX_CHARACTERS = 300  # by choice: characters of what an engine says
 _LARGEST_EXACT = 2**53  # derived: every whole number up to here is a float64
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
 

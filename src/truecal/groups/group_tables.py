@@ -25,9 +25,9 @@ from truecal.predictions.selection import RowGroups, categories, column
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
-SMALL = 30  # rows below which a group is listed and not tested, unless `smallest` differs
-_MAX_VALUES = 1000  # distinct values of a column beyond which it is a measurement, not a grouping
-_FEW_GROUPS = 200  # groups up to which there are 999 redraws
+SMALL = 30  # by choice: rows below which a group is listed and not tested, unless `smallest` differs
+_MAX_VALUES = 1000  # by choice: distinct values of a column beyond which it is a measurement, not a grouping
+_FEW_GROUPS = 200  # by choice: groups up to which there are 999 redraws
 
 
 class GroupedSketches(Protocol):

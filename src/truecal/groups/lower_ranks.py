@@ -16,7 +16,7 @@ from truecal.lenses.lens import Sample
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Floats
 
-_BLOCK = 1 << 18  # probabilities whose logarithms are computed at a time
+_BLOCK = 1 << 18  # derived: probabilities whose logarithms are computed at a time: 2 MiB
 
 
 @dataclass(frozen=True, eq=False, repr=False)

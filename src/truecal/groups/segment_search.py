@@ -48,12 +48,12 @@ _NUMBERS = (
     *("name", "region", "rows", "share", "mean_score", "mean_outcome", "difference", "low", "high", "p_value"),
     *("beyond", "contribution", "explains"),
 )
-_MAX_NAME = 48  # characters of a column or value that are printed
-_MAX_NOTE = 200
-_MIN_SEGMENT_ROWS = 50  # of a segment that is tested, unless min_rows differs ...
-_MIN_SHARE_DIVISOR = 1000  # ... and at least one row in so many of all rows
-_MAX_SUBSETS = 600  # sets of columns searched; where there are more, the depth is reduced
-_FEW_CLUSTERS = 20  # a sum over g clusters lies at most sqrt(g) standard deviations from 0 under sign flips
+_MAX_NAME = 48  # by choice: characters of a column or value that are printed
+_MAX_NOTE = 200  # by choice: characters of a note
+_MIN_SEGMENT_ROWS = 50  # by choice: of a segment that is tested, unless min_rows differs ...
+_MIN_SHARE_DIVISOR = 1000  # by choice: ... and at least one row in so many of all rows
+_MAX_SUBSETS = 600  # by choice: sets of columns searched; where there are more, the depth is reduced
+_FEW_CLUSTERS = 20  # derived: a sum over g clusters lies at most sqrt(g) standard deviations from 0 under sign flips
 
 
 @dataclass(frozen=True)

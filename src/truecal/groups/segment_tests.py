@@ -53,15 +53,16 @@ CONTRASTS = np.array(
         [-1, -1 / 3, 1 / 3, 1],
     ]
 )
-SLOPE = 7
+SLOPE = 7  # derived: position of the contrast of the slope among those above
 _KIND = np.array([0, 1, 1, 1, 1, 1, 1, 2])  # of each contrast: whole segment, region of scores, slope
 # Share of the family-wise error for each kind; tuned on 40 datasets with planted pairs. Others that find 1 to 5 points more
 # pairs (150 further datasets) find fewer single values, regions or slopes.
 _SHARE = np.array([0.6, 0.3, 0.1])
-_MIN_VARIANCE = 0.25  # of a sum: scores of exactly 0 and 1 have no variance, and a contrary outcome must still count
+# derived: of one fair outcome; scores of exactly 0 and 1 have none, and a contrary outcome must still count
+_MIN_VARIANCE = 0.25
 _ROUNDING = 1e-4  # derived: sums are in single precision, and u this close to each other are ties
-_REDRAWS_AT_ONCE = 32
-_STORED_MAXIMA = 64  # largest tests of a redraw that are stored for the step down
+_REDRAWS_AT_ONCE = 32  # by choice: redraws held together in memory
+_STORED_MAXIMA = 64  # by choice: largest tests of a redraw that are stored for the step down
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +347,7 @@ def _generator(records: Records) -> np.random.Generator:
 # ----------------------------------------------------------------------------------------------------
 # Mean score minus mean outcome, with limits that hold for all tests at once
 
-_MAX_LOG_ODDS = 30.0
+_MAX_LOG_ODDS = 30.0  # derived: a probability of 1e-13, beyond which log odds are rounding
 
 
 def difference(
@@ -418,10 +419,10 @@ def _root(function: Callable[[float], float], start: float, end: float) -> float
 # ----------------------------------------------------------------------------------------------------
 # From all significant tests to the segments that explain them
 
-MAX_SEGMENTS = 20  # segments listed
-_PIECES = (4, 64)  # fewest and most pieces of the scores of a segment that are corrected one by one ...
-_ROWS_PER_PIECE = 250  # ... each of about so many rows
-_NEWTON_STEPS = 30
+MAX_SEGMENTS = 20  # by choice: segments listed
+_PIECES = (4, 64)  # by choice: fewest and most pieces of the scores of a segment that are corrected one by one ...
+_ROWS_PER_PIECE = 250  # derived: ... each of about so many rows, whose rate has a standard error of 0.03
+_NEWTON_STEPS = 30  # by choice: steps of Newton's method at most
 
 
 def select_explaining_segments(null: SegmentNull, significant: Float64s, limit: float) -> list[tuple[int, int]]:

@@ -26,9 +26,9 @@ from truecal.types import Float64s, Indices
 # ----------------------------------------------------------------------------------------------------
 # Levels of columns
 
-MAX_LEVELS = 50  # of one column: 50^3 intersections of three columns still fit into memory
-_FEW_NUMBERS = 10  # distinct numbers up to which a column of numbers holds categories
-_QUANTILES = 5
+MAX_LEVELS = 50  # derived: of one column: 50^3 intersections of three columns still fit into memory
+_FEW_NUMBERS = 10  # by choice: distinct numbers up to which a column of numbers holds categories
+_QUANTILES = 5  # by choice: ranges of equal mass into which a column of numbers is cut
 Kind = Literal["value", "range", "missing", "other"]
 
 
@@ -226,12 +226,12 @@ def _edge_text(edge: float, kind: str) -> str:
 # ----------------------------------------------------------------------------------------------------
 # Records: rows, or cells of rows with the same levels and neighbouring scores
 
-REGIONS = 4  # quarters of the scores
-_SCORE_CELLS = 32  # cells of neighbouring scores for every group of a scan, 8 in each quarter
-_MAX_SCORE_CELLS = 256  # cells of neighbouring scores for rows in memory that are joined
-_MAX_JOINED = 1 << 20  # cells of joined rows
-_MIN_JOINED = 1 << 19  # rows from which they are joined
-_EDGE_SAMPLE = 1 << 17  # rows that give the edges of cells
+REGIONS = 4  # by choice: quarters of the scores
+_SCORE_CELLS = 32  # by choice: cells of neighbouring scores for every group of a scan, 8 in each quarter
+_MAX_SCORE_CELLS = 256  # by choice: cells of neighbouring scores for rows in memory that are joined
+_MAX_JOINED = 1 << 20  # derived: cells of joined rows: 8 MiB a column
+_MIN_JOINED = 1 << 19  # by choice: rows from which they are joined
+_EDGE_SAMPLE = 1 << 17  # derived: a quantile of so many rows is known to 0.14 points; rows that give the edges of cells
 
 
 @dataclass(frozen=True, eq=False)

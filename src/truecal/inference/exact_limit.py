@@ -34,7 +34,8 @@ from truecal.profile.profile import Profile
 from truecal.special import clopper_pearson, positive
 from truecal.types import Float64s, Indices
 
-_MAX_PAIRED_CLASSES = 60  # classes up to which the covariance of labels is computed; beyond, its bound is taken
+# by choice: classes up to which the covariance of labels is computed; beyond, its bound is taken
+_MAX_PAIRED_CLASSES = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +214,10 @@ def _spread(codes: Indices, s: Float64s, n: Float64s, k: Float64s, a: Float64s, 
 # The upper limit, by inverting a test of T
 
 _TAIL = 0.005  # of each Clopper-Pearson limit of a plausible rate; derived: a tenth of 1 - level at 95 %
-_RARE = 50  # rows below which nulls vary how often an output occurs, too
-_PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # shares of t^2 on the outputs observed
-_PRECISION = 0.01  # of the limit
-_MIN_ERROR = 1e-6  # limits below this are not resolved
+_RARE = 50  # by choice: rows below which nulls vary how often an output occurs, too
+_PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # by choice: shares of t^2 on the outputs observed
+_PRECISION = 0.01  # by choice: relative precision of the limit
+_MIN_ERROR = 1e-6  # by choice: limits below this are not resolved
 
 
 def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: bool = False) -> tuple[bool, float]:
@@ -369,12 +370,12 @@ def _scale(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Flo
 
 PULL = 2.0  # rows of the output itself in the noise of a rate; derived: two pseudo-rows, as elsewhere
 _MIN_TERM = -0.25  # derived: r (1 - r) <= 1/4
-_CELLS = 2048  # of the grid; rounding moves T by at most half a cell per term
-_WRAPPED = 1e-7  # share of masses beyond the grid that wraps around
+_CELLS = 2048  # by choice: of the grid; rounding moves T by at most half a cell per term
+_WRAPPED = 1e-7  # by choice: share of masses beyond the grid that wraps around
 _DAMPING = _WRAPPED ** (np.arange(_CELLS) / _CELLS)  # rho^cell
 _REACH = 6.0  # derived: a billionth of a normal count lies beyond so many standard deviations
-_STEPS = 16  # values of a count per standard deviation; of larger counts every m-th
-_MANY = 200  # outputs beyond which T is taken as normal, which is on the safe side
+_STEPS = 16  # by choice: values of a count per standard deviation; of larger counts every m-th
+_MANY = 200  # by choice: outputs beyond which T is taken as normal, which is on the safe side
 
 
 def terms(s: Float64s | float, n: Float64s, k: Float64s) -> Float64s:

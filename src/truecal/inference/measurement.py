@@ -54,14 +54,14 @@ from truecal.resampling.units import Units
 from truecal.special import draw_labels, root
 from truecal.types import Float64s, Indices
 
-_SERIES_CELLS = 32  # of every class where there are very many
-_JOINT_WORK = 20_000  # resamples x datasets of a lens with many
-_MAX_LABELS = 5_000_000  # rows x classes up to which labels are redrawn; beyond, signs of rows are flipped
-_LABEL_WORK = 2_000_000  # redrawn labels
-_FEW_CLUSTERS = 20  # clusters below which the interval gets a warning
+_SERIES_CELLS = 32  # by choice: of every class where there are very many
+_JOINT_WORK = 20_000  # by choice: resamples x datasets of a lens with many
+_MAX_LABELS = 5_000_000  # by choice: rows x classes up to which labels are redrawn; beyond, signs of rows are flipped
+_LABEL_WORK = 2_000_000  # by choice: redrawn labels
+_FEW_CLUSTERS = 20  # by choice: clusters below which the interval gets a warning
 _TEST_REDRAWS = 999  # derived: the smallest p-value is 0.001
-_REFERENCE_WORK = 4_000_000  # outputs from which labels are redrawn for the error of a calibrated model
-_REFERENCES = 20  # times at most
+_REFERENCE_WORK = 4_000_000  # by choice: outputs from which labels are redrawn for the error of a calibrated model
+_REFERENCES = 20  # by choice: times at most
 _ONE_UNIT = "one row, or one cluster, gives no variance, so that every error is possible"
 
 

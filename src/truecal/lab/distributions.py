@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Integrand = Callable[[Array, Array], Array]
 
-_ORDER = 16
+_ORDER = 16  # by choice: of the Gauss-Legendre rule
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
 _ENDS = np.array([-1.0, 1.0])
 # Lagrange interpolation
 _TO_ENDS = np.stack([[np.prod([(e - b) / (a - b) for b in _NODES if b != a]) for a in _NODES] for e in _ENDS])
-_UNSEEN = 0.5 * (1 - _NODES[-1])  # part of a panel beyond its last node
-_NUDGE = 2.0**-40  # relative distance from the ends, which may be poles, at which they are evaluated
-_FIRST_PANELS = 16
+_UNSEEN = 0.5 * (1 - _NODES[-1])  # derived: part of a panel beyond its last node
+_NUDGE = 2.0**-40  # derived: relative distance from the ends, which may be poles, at which they are evaluated
+_FIRST_PANELS = 16  # by choice: panels before any is halved
 _MAX_HALVINGS = 48  # derived: a jump of the integrand ends in a panel of width 2^-48
-_TOLERANCE = 1e-13
+_TOLERANCE = 1e-13  # derived: a few roundings of an integral of size 1
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ def _panel_sums(piece: Piece, integrand: Integrand, low: Array, high: Array) -> 
 _MIN_UNIFORM = 2.0**-54  # derived: half of the smallest uniform number above 0, and taken for 0
 _MAX_LOGIT = 38.0  # derived: logits of all uniform numbers lie within +-38
 _CUBICS = 2048  # tuned: error in c below 1e-9 for exponents >= 0.1, below 1e-6 for exponents >= 0.02
-_BLOCK = 2**14  # numbers at a time: the intermediate arrays stay in the processor's cache
-_UNDERFLOW = 1e-250  # quantiles below this are taken from the power law of the tail, equal to within rounding
+_BLOCK = 2**14  # derived: numbers at a time: the intermediate arrays stay in the processor's cache
+_UNDERFLOW = 1e-250  # derived: quantiles below this are taken from the power law of the tail, equal to within rounding
 
 
 def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Array]:

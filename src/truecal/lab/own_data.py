@@ -19,8 +19,8 @@ from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.table import Frame
 
-_MAX_ROWS = 10_000_000
-_CHECKED_ROWS = 20_000_000  # simulated for the goodness of fit, in at least 20 datasets
+_MAX_ROWS = 10_000_000  # by choice: largest dataset that is planned
+_CHECKED_ROWS = 20_000_000  # by choice: simulated for the goodness of fit, in at least 20 datasets
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from truecal.lab.worlds import PAPER_WORLDS, Seed, World
 from truecal.table import Frame
 from truecal.writing import write_whole
 
-SIZES = (200, 1000, 5000)
-REMAINING_ERROR = 0.02  # of the nearly calibrated worlds
-LEVEL = 0.9
+SIZES = (200, 1000, 5000)  # by choice: rows of the datasets that are simulated
+REMAINING_ERROR = 0.02  # by choice: of the nearly calibrated worlds
+LEVEL = 0.9  # by choice: of the intervals whose coverage is counted
 _WORDS = Discrete((0.5, 0.6, 0.7, 0.8, 0.9, 1.0), (0.1, 0.1, 0.15, 0.2, 0.3, 0.15))
 
 

@@ -379,7 +379,7 @@ class Run:
 # ----------------------------------------------------------------------------------------------------
 # Batches of simulated datasets, drawn and measured in worker processes
 
-_ROWS_PER_BATCH = 2**18  # 2 MB of scores: a worker and its prefix sums stay within tens of MB
+_ROWS_PER_BATCH = 2**18  # derived: 2 MB of scores: a worker and its prefix sums stay within tens of MB
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from truecal.special import draw_labels
 # World: a score distribution and a true calibration curve, so that the true calibration error is known exactly
 
 Seed = int | np.random.Generator | np.random.SeedSequence | None
-_MAX_DRAWN = 1 << 28  # numbers of one draw: 2 GiB, and as much again for working arrays
+_MAX_DRAWN = 1 << 28  # derived: numbers of one draw: 2 GiB, and as much again for working arrays
 
 
 def make_generator(rng: Seed | Sequence[int]) -> np.random.Generator:

@@ -204,7 +204,7 @@ def _stats_by_name(stats: Any) -> dict[str, Any]:
 # ----------------------------------------------------------------------------------------------------
 # Logs of Inspect: `.eval` (a zip of JSON files) or `.json`
 
-_ZSTD = 93  # compression method of the zip format that the standard library reads only from Python 3.14 on
+_ZSTD = 93  # derived: the zip format's number of a compression that the standard library reads only from Python 3.14 on
 _LOCAL_HEADER = struct.Struct("<26xHH")  # ... length of the name, length of the extra field
 
 

@@ -40,7 +40,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 NA_WORDS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none")
 _MAX_RATIO, _MAX_UNPACKED, _ALWAYS_UNPACKED = 100, 8 * 10**9, 10**8
 _LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
-_UNPACKED_AT_ONCE = 1 << 20  # bytes
+_UNPACKED_AT_ONCE = 1 << 20  # by choice: bytes
 _VALUE_BYTES = 8  # of a value of a Parquet file in memory; derived: a float64
 
 

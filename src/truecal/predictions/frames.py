@@ -328,7 +328,7 @@ def _stack_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]
 # ----------------------------------------------------------------------------------------------------
 # Frames of any library, through narwhals: which columns are meant, and their values as arrays
 
-_MAX_COLUMNS_LISTED = 40
+_MAX_COLUMNS_LISTED = 40  # by choice: columns named in a message
 _LARGEST_EXACT = 2**53  # derived: every whole number up to here is a float64
 
 

@@ -24,7 +24,7 @@ from truecal.types import Floats, Indices
 
 Closed = Literal["both", "left", "right", "neither"]
 Mask = NDArray[np.bool_]
-SMALL = 100  # a selection of fewer rows than this earns a warning
+SMALL = 100  # by choice: a selection of fewer rows than this earns a warning
 
 
 class Rows(Protocol):

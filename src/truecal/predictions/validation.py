@@ -22,7 +22,7 @@ from truecal.types import Float64s, Floats, Indices
 # ----------------------------------------------------------------------------------------------------
 # Containers of any kind as numpy arrays: lists, series, tensors, Arrow columns. What numpy would misread is refused
 
-_TURNED = 1024  # rows turned into columns at a time
+_TURNED = 1024  # derived: rows turned into columns at a time, which stay in cache
 
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
@@ -163,7 +163,7 @@ def transpose(matrix: Floats) -> Floats:
 # ----------------------------------------------------------------------------------------------------
 # Validation: everything that enters truecal is checked here, once
 
-SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1
+SUM_TOLERANCE = 1e-3  # by choice: how far the probabilities of a row may be from summing to 1
 HALF_TOLERANCE = (
     1e-2  # the same where a model computed them in float16 or bfloat16; derived: ten classes, half an ulp each
 )
@@ -171,16 +171,16 @@ HALF_BITS = 11  # derived: significant bits of float16; bfloat16 has 8
 HALF_SPLIT = (
     2.0 ** (53 - HALF_BITS) + 1
 )  # derived: Veltkamp's factor; s = v * factor: s - (s - v) is v rounded to HALF_BITS bits
-SUSPICIOUS_ROWS = 10  # fewer may be in [0, 1] by chance, or in an example
+SUSPICIOUS_ROWS = 10  # by choice: fewer may be in [0, 1] by chance, or in an example
 LOOK_LIKE_PROBABILITIES = (
     "all logits look like probabilities; if they are, use Predictions.from_probs (probs=, --probs or --score)"
 )
-_ROUNDING = 1e-6  # how far a softmax in float32 leaves [0, 1] at most
+_ROUNDING = 1e-6  # derived: how far a softmax in float32 leaves [0, 1] at most
 # Sums of weights are exact up to here as counts, and lose rows that weigh this much less than the heaviest.
 _LARGEST_TOTAL, _LARGEST_RATIO, _LEAST_WEIGHT = 2.0**53, 1e12, 1e-100
 # By the bytes of a number: whole numbers of its size, and the one with the bits of 1.
 _BITS = {2: (np.uint16, 0x3C00), 4: (np.uint32, 0x3F800000), 8: (np.uint64, 0x3FF0000000000000)}
-_BLOCK_BYTES = 1 << 18  # a block of rows this size stays in cache while it is checked
+_BLOCK_BYTES = 1 << 18  # derived: a block of rows this size stays in cache while it is checked
 
 
 def _first_true(wrong: NDArray[np.bool_]) -> tuple[int, ...]:

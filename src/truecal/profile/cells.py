@@ -32,17 +32,18 @@ from truecal.types import Float64s, Floats, Indices
 # Edges and numbers of cells. These numbers are the format of a sketch: every engine has to use the same.
 
 SPLIT = 2.0**52 + 1  # derived: v * SPLIT - (v * SPLIT - v) rounds v to a power of two (Veltkamp)
-LEAST_ZONE = 2.0**-52  # power of two of the zones nearest to 0 and 1
-MIDDLE_ZONE = 2.0**-7  # from here on cells are of equal width
-MIDDLE_CELLS = 2.0**14  # per unit
-ZONE_CELLS = 2.0**7  # cells per unit in a zone around the power of two z: this over z
+LEAST_ZONE = 2.0**-52  # derived: the precision of a double; power of two of the zones nearest to 0 and 1
+MIDDLE_ZONE = 2.0**-7  # by choice: from here on cells are of equal width
+MIDDLE_CELLS = 2.0**14  # by choice: cells per unit there
+# derived: as wide as those of the middle where both meet; cells per unit in a zone around the power of two z: this over z
+ZONE_CELLS = 2.0**7
 
-_FIRST = 96  # a zone reaches from 3/4 to 3/2 of its power of two: cells 96 to 191 of 128 per power
-_TAILS = 45  # zones 2^-52 .. 2^-8
-_TAIL = _FIRST * (_TAILS + 1)  # cells of one tail: the linear rest below the last zone, then the zones
-_MIDDLE = int(MIDDLE_CELLS) // 2 - _FIRST  # cells of the middle on one side
+_FIRST = 96  # derived: a zone reaches from 3/4 to 3/2 of its power of two: cells 96 to 191 of 128 per power
+_TAILS = 45  # derived: zones 2^-52 .. 2^-8
+_TAIL = _FIRST * (_TAILS + 1)  # derived: cells of one tail: the linear rest below the last zone, then the zones
+_MIDDLE = int(MIDDLE_CELLS) // 2 - _FIRST  # derived: cells of the middle on one side
 _HALF = _TAIL + _MIDDLE
-CELLS = 2 * _HALF + 1  # both sides and the cell of the score 1
+CELLS = 2 * _HALF + 1  # derived: both sides and the cell of the score 1
 
 
 def near_end(c: Float64s) -> Float64s:

@@ -25,7 +25,8 @@ from truecal.recalibration.serialization import read_field, read_numbers
 from truecal.special import clopper_pearson, positive
 from truecal.types import Float64s, Indices
 
-_MAX_CUT_CELLS = 512  # cuts of shared bins are searched between so many cells of positive and as many of negative pairs
+# by choice: cuts of shared bins are searched between so many cells of positive and as many of negative pairs
+_MAX_CUT_CELLS = 512
 
 
 def equal_mass_edges(scores: Float64s, outcomes: Float64s, weights: Float64s, bins: int) -> Float64s:

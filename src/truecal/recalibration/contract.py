@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 Input = Literal["logits", "probs"]
 
-_BLOCK_VALUES = 1 << 20  # outputs recalibrated at a time; their working arrays take some 30 MB
-_MIN_ROWS_EVIDENT = 20  # so many log odds that all lie in (0, 1) are taken for probabilities
-_PROJECTED_COLUMNS = 16  # enough to distinguish rows, cheap for a thousand classes
-_MIN_DISTINCT = 0.9  # share of distinct rows below which equal rows are a coincidence
+_BLOCK_VALUES = 1 << 20  # derived: outputs recalibrated at a time; their working arrays take some 30 MB
+_MIN_ROWS_EVIDENT = 20  # by choice: so many log odds that all lie in (0, 1) are taken for probabilities
+_PROJECTED_COLUMNS = 16  # by choice: enough to distinguish rows, cheap for a thousand classes
+_MIN_DISTINCT = 0.9  # by choice: share of distinct rows below which equal rows are a coincidence
 
 
 class ImpossibleRowError(InputError):

@@ -127,8 +127,8 @@ def is_row_maximum(values: Any, columns: int) -> Any:
 # ----------------------------------------------------------------------------------------------------
 # ONNX and torch
 
-_OPSET = 17
-_IR_VERSION = 8  # read by the runtimes of the last years
+_OPSET = 17  # by choice: version of the operators
+_IR_VERSION = 8  # by choice: read by the runtimes of the last years
 # The ONNX operator of each operation, and its attributes. Operations that take more than one node are written in _OnnxWriter.
 _ONNX: dict[str, tuple[str, dict[str, Any]]] = {
     "add": ("Add", {}),

@@ -17,20 +17,22 @@ from numpy.typing import NDArray
 from truecal.recalibration.export import softmax
 from truecal.types import Float64s, Floats, Indices
 
-LOG_ZERO = -1e30
-_BLOCK_BYTES = 1 << 19  # two such blocks fit in a level-2 cache
-_SAMPLE_ROWS = 2000  # rows of the first, cheap search for a temperature, at most ...
-_SAMPLE_SHARE = 10  # ... and one in so many, after a search in a tenth of those that gives the order of magnitude
+LOG_ZERO = -1e30  # derived: a finite log of 0, far below every other
+_BLOCK_BYTES = 1 << 19  # derived: two such blocks fit in a level-2 cache
+_SAMPLE_ROWS = 2000  # by choice: rows of the first, cheap search for a temperature, at most ...
+# by choice: ... and one in so many, after a search in a tenth of those that gives the order of magnitude
+_SAMPLE_SHARE = 10
 _MIN_VALUES_SAMPLED = (
     8 * _SAMPLE_ROWS
 )  # logits from which one more pass over all costs more than the search in a sample
 _LOG_STEP = 1e-6  # derived: Newton's error is the square of its last step, 1e-12 in log T
-_SAMPLE_STEP = 0.03  # step that ends a search in a sample, whose sampling error in log T is larger
+_SAMPLE_STEP = 0.03  # derived: step that ends a search in a sample, whose sampling error in log T is larger
 _FLOAT32_STEP = (
     1e-3  # step below which logits of single precision, whose rounding moves log T by 1e-8, are read in double
 )
-_MAX_LOG_RATIO = 700.0  # largest log ratio of inverse temperatures: exp of more overflows
-_MIN_SCALED_SPREAD = 1e-3  # smallest (inverse temperature) x (spread of logits): probabilities uniform to 0.1 %
+_MAX_LOG_RATIO = 700.0  # derived: largest log ratio of inverse temperatures: exp of more overflows
+# by choice: smallest (inverse temperature) x (spread of logits): probabilities uniform to 0.1 %
+_MIN_SCALED_SPREAD = 1e-3
 
 
 @dataclass(frozen=True)
@@ -291,7 +293,7 @@ def _solve_inverse(data: LabelledLogits, lowest: float, start: float, last_step:
 # ----------------------------------------------------------------------------------------------------
 # Other temperatures: with a floor, of least squared error, of the binary loss of the predicted class
 
-_FLOOR_GRID = 25  # first guesses of the floor; neighbours differ by a factor of 1.5
+_FLOOR_GRID = 25  # by choice: first guesses of the floor; neighbours differ by a factor of 1.5
 # Largest |log T| between the temperatures of squared error and of likelihood. Tuned on the 160 splits of
 # `tests.recalibration.peers --choose`: with 1, 1.5 and 2 the ensemble had mean log losses of 0.4447, 0.4453 and 0.4460, and was
 # above one that searches T from 0.05 to 5 by more than 0.001 in 2, 1 and 0 % of them.

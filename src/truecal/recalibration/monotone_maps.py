@@ -142,8 +142,9 @@ def read_piecewise_linear(state: Mapping[str, Any]) -> PiecewiseLinearMap:
 
 # Tuned on 480 splits of iris, wine, breast cancer and digits under three models; see the notes of CenteredIsotonic.
 _END_COST = 4e-4  # cost in log loss per row of the distances from 0 and 1 at the ends, where no contrary outcome comes
-_END_SLOPE = 0.02  # share of its value by which an end that is not 0 or 1 is continued, at most
-_PSEUDO_OUTCOMES = 0.2  # outcomes of the missing kind added to a block; also the largest distance from 0 or 1 at an end
+_END_SLOPE = 0.02  # by choice: share of its value by which an end that is not 0 or 1 is continued, at most
+# by choice: outcomes of the missing kind added to a block; also the largest distance from 0 or 1 at an end
+_PSEUDO_OUTCOMES = 0.2
 
 
 class CenteredIsotonic(ScoreRecalibrator):
@@ -483,7 +484,7 @@ def _pop_above(stack: list[tuple[float, float]], x: float, y: float) -> None:
 # ----------------------------------------------------------------------------------------------------
 # Spline calibration
 
-_MAX_CELLS = 4096  # more distinct scores are fitted in cells of equal weight
+_MAX_CELLS = 4096  # by choice: more distinct scores are fitted in cells of equal weight
 
 
 @dataclass(frozen=True, eq=False)

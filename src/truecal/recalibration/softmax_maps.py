@@ -49,7 +49,7 @@ Zeros = Literal["keep", "floor"]
 
 _TEMPERATURE = Learned(low=1e-300)
 _FLOOR = Learned(low=0.0, missing=inf)
-_MAX_STRENGTH = 1e100  # of a penalty: its square must be finite, and nothing is learned long before
+_MAX_STRENGTH = 1e100  # derived: of a penalty: its square must be finite, and nothing is learned long before
 # Strength of the penalties of matrix and Dirichlet scaling, tuned on the 160 splits of `tests.recalibration.peers --choose`: 0.03,
 # 0.1, 0.3 and 1 had mean log losses of 0.466, 0.454, 0.450 and 0.449, and were above unpenalised matrix scaling (1.612) by more
 # than 0.001 in 6, 6, 7 and 11 % of them. Strengths chosen by cross-validation were no better (0.450 and 6 %).

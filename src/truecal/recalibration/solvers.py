@@ -90,11 +90,12 @@ def _fit_penalised(data: LabelledLogits, start: Float64s, penalty: float) -> tup
 # logarithms finite: one impossible row costs log(K (n + 1)) and no more. The floor c is infinite unless some row's true class has
 # a probability of exactly 0.
 
-_BLOCK_VALUES = 1 << 20  # logits of a block of rows; its working arrays take some 30 MB
+_BLOCK_VALUES = 1 << 20  # derived: logits of a block of rows; its working arrays take some 30 MB
 _MANY_PARAMETERS = (
     100_000  # from so many parameters on, products are in the precision of the logits and the search stops earlier
 )
-_MIN_DIAGONAL = 1e-2  # strength on a diagonal that is meant to be free: the optimum stays finite for separable data
+# by choice: strength on a diagonal that is meant to be free: the optimum stays finite for separable data
+_MIN_DIAGONAL = 1e-2
 
 
 @dataclass(frozen=True)
@@ -327,8 +328,8 @@ def _fit_least_squares(features: Float64s, targets: Float64s, weights: Float64s)
 # ----------------------------------------------------------------------------------------------------
 # Slopes of a monotone quadratic spline on the logistic scale: penalised likelihood with slopes >= 0
 
-_PENALTIES = 10.0 ** np.arange(-2, 7)  # strengths tried, for scores of unit spread
-_MAX_STEPS = 60
+_PENALTIES = 10.0 ** np.arange(-2, 7)  # by choice: strengths tried, for scores of unit spread
+_MAX_STEPS = 60  # by choice: steps of Newton's method at most
 
 
 def integrate_hats(x: Float64s, knots: Float64s) -> Float64s:

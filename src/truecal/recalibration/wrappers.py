@@ -413,8 +413,8 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
 # Prior shift: a recalibrated model adapted to other class frequencies
 
 
-_MAX_ITERATIONS = 10_000
-_TOLERANCE = 1e-10  # largest change of a class frequency in the last iteration
+_MAX_ITERATIONS = 10_000  # by choice: steps of the fixed point at most
+_TOLERANCE = 1e-10  # by choice: largest change of a class frequency in the last iteration
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -585,7 +585,7 @@ class PriorShift(Recalibrator):
 # Shifts of the log odds for the segments in which scores are wrong, as found by an audit
 
 
-_NEWTON_STEPS = 50
+_NEWTON_STEPS = 50  # by choice: steps of Newton's method at most
 _MAX_SHIFT = 30.0  # of log odds; derived: those of _LIMIT
 _LIMIT = 1e-13  # of scores whose log odds are computed; derived: they stay finite and exact to 1 %
 _NEEDS_COLUMNS = (

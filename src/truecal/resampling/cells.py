@@ -10,7 +10,7 @@ from truecal.profile.profile import Profile, check_profile
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
-CELLS = 128  # distinct scores of a resample; more are joined into so many cells of equal mass
+CELLS = 128  # by choice: distinct scores of a resample; more are joined into so many cells of equal mass
 
 
 class Counted(Profile):

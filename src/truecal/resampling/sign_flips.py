@@ -14,7 +14,7 @@ from truecal.resampling.cells import Counted, cell_starts, collapse
 from truecal.resampling.draws import NullDistribution, RedrawTest, Statistic
 from truecal.types import Float64s
 
-_SIGNS_AT_ONCE = 1 << 20  # signs drawn at a time: 8 MiB
+_SIGNS_AT_ONCE = 1 << 20  # derived: signs drawn at a time: 8 MiB
 
 
 def draw_signs(flips: int, units: int, rng: np.random.Generator) -> Float64s:

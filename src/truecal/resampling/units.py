@@ -20,7 +20,7 @@ from truecal.resampling.draws import CellBatch, check_block, redraw_ones, unit_c
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
-_MAX_UNITS = 1 << 14  # units drawn one by one; as many give a standard deviation to 1 %
+_MAX_UNITS = 1 << 14  # derived: units drawn one by one; as many give a standard deviation to 1 %
 _DENSE_UNITS = 512  # up to so many units, a product of full matrices is quicker than a sparse one
 
 

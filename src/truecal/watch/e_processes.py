@@ -162,7 +162,8 @@ SHIFTS = _with_both_signs([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
 OFFSETS = _with_both_signs([0.06, 0.12, 0.25, 0.5, 1.0])
 SLOPES = _with_both_signs([0.05, 0.1, 0.2, 0.4])
 LOCAL = _with_both_signs([0.02, 0.04, 0.08, 0.16, 0.32])
-_PER_OFFSET, _PER_SLOPE = 0.25, 0.224  # largest change of a probability p: p (1 - p), and that times the log odds of p
+# derived: largest change of a probability p: p (1 - p), and that times the log odds of p
+_PER_OFFSET, _PER_SLOPE = 0.25, 0.224
 # Distances beyond these have a share that falls as 1 / distance; by choice: 300 uniform scores show them within two batches.
 _LARGE_SHIFT, _LARGE_OFFSET, _LARGE_LOCAL = 0.1, 0.5, 0.16
 _SIZES = {"shift": len(SHIFTS), "offset": len(OFFSETS), "slope": len(SLOPES), "temperature": len(SLOPES)}
@@ -365,7 +366,8 @@ def log_odds(p: Float64s) -> Float64s:
 
 # By choice: a start at batch t costs log(1 / weight), at most log(1000 / 0.85) = 7.1 in the first 1000 batches.
 _HORIZON = 1000  # batches over which the weight of starting times is spread evenly
-_FIRST, _EVENLY, _LATER = 0.1, 0.85, 0.05  # weight of a start at the first batch, within the horizon and after it
+# by choice: weight of a start at the first batch, within the horizon and after it
+_FIRST, _EVENLY, _LATER = 0.1, 0.85, 0.05
 
 
 def starting_weight(batch: int) -> float:

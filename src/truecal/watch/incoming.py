@@ -18,7 +18,7 @@ from truecal.watch.e_processes import Batch
 from truecal.watch.findings import Group
 
 MISSING = "(missing)"  # name of the group of rows without a value
-MAX_CLASSES = 10  # of a class-wise watch: about 10 kB of state each
+MAX_CLASSES = 10  # by choice: of a class-wise watch: about 10 kB of state each
 
 
 @dataclass(frozen=True)

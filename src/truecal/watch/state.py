@@ -108,7 +108,7 @@ def time_number(text: str) -> float:
 # History: one line per batch of a group, of the last batches only, so that the state stays small
 
 _MAX_LINES = 730  # batches; by choice: two years of days
-_DIGITS = 6  # of numbers in the history, which are displayed and not computed with
+_DIGITS = 6  # by choice: of numbers in the history, which are displayed and not computed with
 
 
 @dataclass(frozen=True)

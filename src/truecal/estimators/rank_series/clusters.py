@@ -37,7 +37,7 @@ from truecal.special import positive
 from truecal.types import Float64s
 
 COMPARISON_TERMS = 6  # tuned on two overconfident models, 40 clusters: three terms are covered 0.8 of the time, six 0.9
-CLUSTERS_PER_TERM = 6  # clusters that a covariance of the terms is estimated from, at least
+CLUSTERS_PER_TERM = 6  # by choice: clusters that a covariance of the terms is estimated from, at least
 _MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it rounds to 1
 
 

@@ -21,9 +21,9 @@ from truecal.profile.profile import Profile
 from truecal.resampling.draws import RedrawTest
 from truecal.types import Float64s
 
-_FEW_ROWS = 50  # rows below which the interval gets a warning
+_FEW_ROWS = 50  # by choice: rows below which the interval gets a warning
 _SUM_ROUNDING = 1e-8  # derived: rounding of sums taken in another order
-_MIN_PROBED = 2e-5  # smallest probed bound of a sketch
+_MIN_PROBED = 2e-5  # by choice: smallest probed bound of a sketch
 _PROBE_MARGIN = 4.0  # multiple of the largest probed change that is stated; tuned on tests/estimators/test_sketched.py
 _RISK_ROUNDING = 1e-9  # derived: risks this close may be ordered either way
 

@@ -24,11 +24,11 @@ from truecal.resampling.units import Units, incidence
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
-_FAMILY_CELLS = 128  # of neighbouring scores for each dataset of a family: 8 per term at 1000 rows
-_LABEL_CELLS = 1024  # as many as the rank series has
-_TAIL = 0.9  # quantile of the null statistics above which the tail is taken as exponential
+_FAMILY_CELLS = 128  # derived: 8 per term at 1000 rows; of neighbouring scores for each dataset of a family
+_LABEL_CELLS = 1024  # derived: as many as the rank series has
+_TAIL = 0.9  # by choice: quantile of the null statistics above which the tail is taken as exponential
 _ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
-_REFUTED = 1e300  # statistic of an unexpected outcome at a score of 0 or 1
+_REFUTED = 1e300  # derived: a finite number beyond every statistic: that of an unexpected outcome at a score of 0 or 1
 
 
 # ---------------------------------------------------------------------- all classes of a row

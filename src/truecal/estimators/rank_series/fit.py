@@ -28,7 +28,7 @@ SIGNIFICANCE_GATE = 1.645  # derived: the one-sided 5 % quantile of a normal
 PENALTY = 2.0  # tuned on the paper worlds: 1 raises the bias of calibrated models by 0.5 points, 3 that of all others
 MAX_LEVERAGE = 0.95 + 1e-9  # derived: four distinct scores have 0.95 at both ends, where rounding must not decide
 _RISK_TOLERANCE = 1e-12  # derived: a few thousand roundings of numbers below 1
-_BLOCK_CELLS = 1 << 13  # cells of all orders evaluated at a time: what stays in cache
+_BLOCK_CELLS = 1 << 13  # derived: cells of all orders evaluated at a time: what stays in cache
 
 
 class CurveMoments(NamedTuple):
