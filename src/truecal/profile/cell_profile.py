@@ -132,7 +132,7 @@ class CellProfile(Profile):
         return share + (correction if name == "y" else mean * correction)
 
     def _cell_sums(self, name: Sum, cell: Indices) -> Float64s:
-        """Return the weighted sum of a quantity over each whole cell, of the shape of `cell`."""
+        """Return the weighted sum of a quantity over each whole cell given by its row number, of the shape of `cell`."""
         rows = self.cell_rows
         means = {"c": rows.score, "y": rows.outcome, "cc": rows.squares, "cy": rows.products}
         return rows.weight[cell] if name == "w" else rows.weight[cell] * means[name][cell]
@@ -239,13 +239,15 @@ class _Pieces:
         self._several = several
 
     def _of_cells(self, whole: Float64s, pieces: Float64s) -> Float64s:
-        """Return one value per piece, shape (pieces,): `whole` of its cell where that is not divided, else `pieces`."""
+        """Return one value per piece, shape (pieces,): the next of `pieces` in divided cells, else `whole`, shape (cells,), of its
+        cell.
+        """
         values = whole[self._cell]
         values[self._parted] = pieces
         return values
 
     def _piece(self, name: Sum) -> Float64s:
-        """Estimate the weighted sum of a quantity within each piece of the divided cells, by :meth:`CellProfile.part`."""
+        """Estimate the weighted sum of a quantity in each piece of the divided cells, by :meth:`CellProfile.part`."""
         cell = self._cell[self._parted]
         return self._profile.part(name, cell, self._end) - self._profile.part(name, cell, self._start)
 
@@ -269,7 +271,7 @@ class _Pieces:
         return self._rows(y, np.where(several, self._score * y, product[self._cell]), single=False)
 
     def _rows(self, y: Float64s, cy: Float64s, *, single: bool) -> Profile:
-        """Build a profile of pieces from their sums of outcomes and of score times outcome, shape (batch, pieces)."""
+        """Build a profile of pieces from their weighted sums of outcomes and of score times outcome, shape (batch, pieces)."""
         w = self._weight
         return Profile(
             np.maximum.accumulate(self._score)[None], y / w, w[None], self._squares[None] / w, cy / w, single=single

@@ -47,19 +47,19 @@ CELLS = 2 * _HALF + 1  # derived: both sides and the cell of the score 1
 
 
 def near_end(c: Float64s) -> Float64s:
-    """Compute v, the signed distance from the nearer end: the score below 1/2, the score minus 1 from there on."""
+    """Compute v, the signed distance of every score from the nearer end: c below 1/2, c - 1 (negative) from 1/2 on."""
     return np.where(c < 0.5, c, c - 1.0)
 
 
 def cells_per_unit(v: Float64s) -> Float64s:
-    """Compute q, the number of cells per unit: a power of two, 2^14 in the middle and more towards the ends."""
+    """Compute q = max(2^14, 2^7 / z), the cells per unit; z is the power of two nearest to |v| (a tie goes up), at least 2^-52."""
     t = v * SPLIT
     z = np.maximum(np.abs(t - (t - v)), LEAST_ZONE)
     return np.maximum(MIDDLE_CELLS, ZONE_CELLS / z)
 
 
 def cell_edge(scores: Floats) -> Float64s:
-    """Return the left edge of the cell of every score in [0, 1].
+    """Return the left edge of the cell of every score in [0, 1], floor(v q) / q, plus 1 from 0.5 on.
 
     >>> cell_edge(np.array([0.0, 0.3, 0.5, 0.7, 1.0])).tolist()
     [0.0, 0.29998779296875, 0.5, 0.699951171875, 1.0]
@@ -83,7 +83,10 @@ def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
 
 @lru_cache
 def _shifts() -> Indices:
-    """Tabulate, by the biased exponent of q (0 to 2047), the offset from floor(v q) to the number of a cell below 1/2."""
+    """Tabulate the offset from floor(v q) to the number of a cell below 1/2, shape (2048,), at the biased exponent of q.
+
+    For q = 2^e, e = 14 to 59, entry 1023 + e is 96 (59 - e); all others are 0.
+    """
     shifts = np.zeros(2048, np.intp)
     for k in range(8, 53):  # zones of 2^-k: their first cell is number 96 of q = 2^(7 + k)
         shifts[1023 + 7 + k] = _FIRST * (52 - k)
@@ -153,7 +156,7 @@ class Tally:
 
     @property
     def weighted(self) -> bool:
-        """Whether sums of weights are held."""
+        """Whether sums of weights are held: `sums` has 7 rows, not 5."""
         return len(self.sums) > 5
 
     def add(self, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> None:
@@ -175,7 +178,10 @@ class Tally:
             self._add(scores[rows], outcomes[rows], None if weights is None else weights[rows])
 
     def _add(self, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None) -> None:
-        """Add rows to the sums and extremes of their cells, in place; rows of weight 0 are ignored."""
+        """Add rows to `sums` (in the order of `SUMS`, with r = score - left edge), `low` and `high` of their cells, in place.
+
+        Rows of weight 0 are ignored; `fraction` grows to the largest distance of a weight from a whole number.
+        """
         if weights is not None and not weights.all():  # a row of weight zero counts as absent
             positive_weight = weights > 0
             scores, outcomes, weights = scores[positive_weight], outcomes[positive_weight], weights[positive_weight]
@@ -184,24 +190,24 @@ class Tally:
             part = slice(start, start + _PART)
             number[part], r[part] = cell_number(scores[part])
 
-        def summed(values: Any) -> Float64s:
-            """Sum values by cell, shape (cells,)."""
+        def sum_by_cell(values: Any) -> Float64s:
+            """Sum `values`, one per row, over the rows of each cell, shape (cells,)."""
             return np.bincount(number, values, CELLS).astype(np.float64, copy=False)
 
         count = np.bincount(number, minlength=CELLS)
         self.sums[0] += count
         if weights is None:
             np.copyto(values, outcomes)
-            self.sums[1] += summed(values)
-            self.sums[2] += summed(r)
-            self.sums[4] += summed(np.multiply(r, values, out=values))
-            self.sums[3] += summed(np.multiply(r, r, out=values))
+            self.sums[1] += sum_by_cell(values)
+            self.sums[2] += sum_by_cell(r)
+            self.sums[4] += sum_by_cell(np.multiply(r, values, out=values))
+            self.sums[3] += sum_by_cell(np.multiply(r, r, out=values))
             if self.weighted:
                 self.sums[5:] += count
         else:
             w, y = weights, outcomes
             for index, terms in enumerate((w * y, w * r, w * r * r, w * r * y, w, w * w), start=1):  # the order of SUMS
-                self.sums[index] += summed(terms)
+                self.sums[index] += sum_by_cell(terms)
             self.fraction = max(self.fraction, float(np.abs(w - np.rint(w)).max(initial=0.0)))
         np.copyto(values, scores)
         np.abs(values, out=values)  # -0.0 becomes 0.0
@@ -226,7 +232,9 @@ class FilledCells(Protocol):
     precision: int
 
     @property
-    def rows(self) -> int: ...
+    def rows(self) -> int:
+        """Number of predictions in all cells."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +256,7 @@ def rows_from_cells(sketch: FilledCells) -> CellRows:
     """Return one row per cell, or one per prediction in cells of two or three predictions whose scores differ.
 
     The latter need weights of 1 and, for three, an edge of at least 2^-45; their scores follow from the extremes and the sum, their
-    outcomes from the sum of r*y. All other cells are rows with mean scores and outcomes.
+    outcomes from the sum of r*y. All other cells are rows with mean scores and outcomes, weighing the sum of their weights.
     """
     sums, edge = sketch.sums, sketch.edges
     n, w = sums["n"], sums["w"]
@@ -280,7 +288,10 @@ def rows_from_cells(sketch: FilledCells) -> CellRows:
 
 
 def _offsets(sketch: FilledCells) -> Float64s:
-    """Compute the lowest, middle and highest offset c - edge of every cell, as if it held three rows, shape (cells, 3)."""
+    """Compute three offsets c - edge of every cell, as if it held three rows, shape (cells, 3): lowest, middle, highest.
+
+    The middle one is the sum of r minus the other two, clipped to lie between them.
+    """
     low, high = sketch.low - sketch.edges, sketch.high - sketch.edges
     middle = np.clip(sketch.sums["r"] - low - high, low, high)
     return np.stack([low, middle, high], axis=1)

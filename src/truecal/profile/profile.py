@@ -133,6 +133,7 @@ class Profile(SortedRows):
         order = np.argsort(c, axis=-1)
 
         def sorted_(a: NDArray[Any]) -> NDArray[Any]:
+            """Sort the rows of every dataset, shape (m, n), by ascending score."""
             return np.take_along_axis(a, order, axis=-1)
 
         return cls(np.abs(sorted_(c)), sorted_(y), sorted_(w), single=single)  # abs: -0.0 becomes 0.0
@@ -148,7 +149,7 @@ class Profile(SortedRows):
         Returns
         -------
         profile : Profile
-            The selected datasets.
+            The selected datasets, in the order given; `counted` stays that of the whole batch.
         """
         chosen = datasets if isinstance(datasets, slice) else validation.check_rows(datasets, self.batch, "datasets")
         tables: Any = (self.scores, self.outcomes, self.weights, self.squares, self.products)
@@ -169,7 +170,8 @@ class Profile(SortedRows):
         Returns
         -------
         profile : Profile
-            Sums over whole cells are exact.
+            One row per cell, at mean score and mean outcome, with the sum of weights; itself where it has no more rows. An empty
+            cell of a batch has weight 0.
         """
         options.whole(cells, "cells")
         if self.rows <= cells:
@@ -333,7 +335,7 @@ class Profile(SortedRows):
         return Cut(end, end) if self._unsorted is None else self._unsorted.whole()
 
     def at_mass(self, mass: Float64s) -> Cut:
-        """Cut where the weights below sum to given values; rows of a weighted profile can be split.
+        """Cut where the weights below sum to given values; a value inside a weighted row, or a group of equal scores, splits it.
 
         Parameters
         ----------
@@ -343,7 +345,7 @@ class Profile(SortedRows):
         Returns
         -------
         cut : Cut
-            One cut for each value.
+            One cut for each value; `fraction` is the share of the split group's weight that lies below.
         """
         prefix = self.prefix("w")
         row = np.clip(search(prefix, mass, "right") - 1, 0, self.rows - 1)
@@ -363,5 +365,5 @@ class Profile(SortedRows):
 
 
 def check_profile(profile: object, name: str = "profile") -> None:
-    """Refuse what is not a Profile."""
+    """Raise InputError, calling it `name`, if `profile` is not a Profile."""
     options.instance(profile, Profile, name, "a Profile", "a lens such as tc.TopLabel() makes one of Predictions")

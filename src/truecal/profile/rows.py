@@ -36,9 +36,10 @@ _MAX_THREADS = 4  # derived: more threads would wait for the partition before th
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
     """Sort scores in [0, 1] along the last axis, with their outcomes; among equal scores zeros come first.
 
-    Returned are scores and outcomes of the same shape and type; the inputs are not changed. A dataset of a million rows or more
-    is sorted by a few threads: one partition separates their rows (a tenth of the cost of the sort), then each thread sorts its
-    part. Integers are sorted, so the result is the same, bit by bit, for any number of threads. OMP_NUM_THREADS limits them.
+    Returned are scores and outcomes of the same shape and type, -0.0 as 0.0; the inputs are not changed. A dataset of a million
+    rows or more is sorted by a few threads: one partition separates their rows (a tenth of the cost of the sort), then each thread
+    sorts its part. Integers are sorted, so the result is the same, bit by bit, for any number of threads. OMP_NUM_THREADS limits
+    them.
     """
     unsigned = _UNSIGNED[scores.dtype]
     shape, one = scores.shape, unsigned(1)
@@ -74,7 +75,7 @@ def _sort_parallel(numbers: NDArray[Any], threads: int) -> None:
 
 
 def _count_threads(rows: int) -> int:
-    """Choose the number of threads for a dataset: one per 2^19 rows, at most 4, the number of cores, and OMP_NUM_THREADS."""
+    """Choose the number of threads for a dataset: one per 2^19 rows, at most 4, the cores and OMP_NUM_THREADS, and at least 1."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = os.environ.get("OMP_NUM_THREADS", "")
     allowed = max(int(setting), 1) if setting.isdecimal() else cores
@@ -110,7 +111,9 @@ class RankSums:
 
 
 def select_sums(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Sum c, y, c*c and c*y over the lowest `ranks[j]` rows of rows in any order; ranks have shape (q,), ascending in 0..n."""
+    """Return the `RankSums` of rows in any order at `ranks`, shape (q,), ascending in 0..n; rank r cuts above the r lowest
+    scores.
+    """
     if scores.dtype == np.float16:
         scores = scores.astype(np.float32)  # arithmetic in half precision is slow
     return _select(scores, outcomes, ranks, 0.0, _BITS)
@@ -153,7 +156,10 @@ def _select(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices, start: 
 
 
 def _preceding(cells: Indices, counts: Indices, sums: Float64s, cell: Indices) -> tuple[Indices, Float64s]:
-    """Count and sum the rows of those of `cells` that lie below each `cell`, shapes (q,) and (q, 4)."""
+    """Count and sum the rows of those of `cells` that lie below each `cell`, shapes (q,) and (q, 4).
+
+    `cells` are ascending numbers of opened cells, `cell`, shape (q,), are among them; `counts` and `sums` are tables of all cells.
+    """
     position = np.searchsorted(cells, cell)
     before = np.concatenate([[0], np.cumsum(counts[cells])])
     sums_before = np.concatenate([np.zeros((1, 4)), np.cumsum(sums[cells], axis=0)])
@@ -161,7 +167,7 @@ def _preceding(cells: Indices, counts: Indices, sums: Float64s, cell: Indices) -
 
 
 def _select_sorted(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Find the `RankSums` of rows in any order by a sort."""
+    """Find the `RankSums` of rows in any order, at ranks in 0..n, by sorting them."""
     sorted_scores, y = packed_sort(scores, outcomes)
     c = sorted_scores.astype(np.float64)
     sums = np.zeros((len(c) + 1, 4))
@@ -175,7 +181,7 @@ def _select_sorted(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) 
 
 
 def _select_tied(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Find the `RankSums` of rows of one score: every rank but 0 and n falls into the group of all of them."""
+    """Find the `RankSums` of rows of one score: first 0 and last n for ranks between, both 0 for rank 0 and both n for rank n."""
     n, c, ones = len(scores), float(scores[0]), float(np.count_nonzero(outcomes))
     total = np.array([n * c, ones, n * c * c, ones * c])
     first, last = np.where(ranks == n, n, 0), np.where(ranks == 0, 0, n)
@@ -185,7 +191,10 @@ def _select_tied(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) ->
 def _cell_sums(
     scores: Floats, outcomes: NDArray[np.uint8], start: float, bits: int
 ) -> tuple[NDArray[np.intp], Float64s]:
-    """Count rows and sum c, y, c*c and c*y in 2^14 + 1 cells of width 2^-bits from `start`, shapes (cells,) and (cells, 4)."""
+    """Count rows and sum c, y, c*c and c*y in 2^14 + 1 cells of width 2^-bits from `start`, shapes (cells,) and (cells, 4).
+
+    The last cell holds the upper end of the interval.
+    """
     cells = 2**_BITS + 1  # the last one holds the upper end of the interval
     counts, score_sums, square_sums = np.zeros(2 * cells, np.intp), np.zeros(2 * cells), np.zeros(2 * cells)
     for begin in range(0, len(scores), _COUNTED_ROWS):
@@ -210,7 +219,9 @@ def _cells_of(scores: Floats, start: float, bits: int) -> NDArray[np.int32]:
 def _rows_in(
     scores: Floats, outcomes: NDArray[np.uint8], cells: Indices, start: float, bits: int, count: int
 ) -> tuple[Floats, NDArray[np.uint8]]:
-    """Return scores and outcomes of the rows in the given cells, of `count` cells, in the order of the data."""
+    """Return scores and outcomes of the rows whose cell by `_cells_of` (of `count` cells) is in `cells`, in the order of the
+    data.
+    """
     is_chosen = np.zeros(count, bool)
     is_chosen[cells] = True
     parts = []
@@ -268,7 +279,7 @@ class Unsorted:
         self._selected: dict[bytes, RankSums] = {}
 
     def sorted(self) -> tuple[Floats, NDArray[np.uint8]]:
-        """Return scores and outcomes sorted by score within each dataset; refuse arrays changed since they were passed."""
+        """Return scores and outcomes, (batch, rows), sorted by score within each dataset; refuse arrays changed meanwhile."""
         self._refuse_changed()
         return packed_sort(self.scores, self.outcomes)
 
@@ -280,13 +291,13 @@ class Unsorted:
         position = _below(width_bins.count.sum(axis=2)).astype(np.intp)
 
         def sums(name: str, fraction: Float64s | None = None) -> Float64s:
-            """Return the sums below the edges; see `SumsBelow`."""
+            """Return the weighted sums of a quantity below the edges, shape (batch, bins + 1); `fraction` has no effect."""
             return _width_sums(name, self._width_bins(bins, closed, squares=name == "cc"))
 
         return Cut(position, position, sums=sums)
 
     def _width_bins(self, bins: int, closed: Literal["left", "right"], *, squares: bool) -> WidthBins:
-        """Count and sum in bins of equal width, without a sort; results are cached."""
+        """Return the `WidthBins` of the rows without a sort, cached by `bins` and `closed`; squares are summed if asked for."""
         bins_of_width = self._width.get((bins, closed))
         if bins_of_width is None or (squares and bins_of_width.square is None):
             self._refuse_changed()
@@ -313,7 +324,10 @@ class Unsorted:
         tie_fraction = (ranks - first) / np.maximum(last - first, 1)
 
         def sums(name: str, fraction: Float64s | None = None) -> Float64s:
-            """Return the sums below the cuts; see `SumsBelow`."""
+            """Return the sums of a quantity below the cuts, shape (1, q).
+
+            Of a group of equal scores that a cut splits, `fraction` lies below (None: the proportional share of its rows).
+            """
             if name == "w":
                 below, above = first.astype(np.float64), last.astype(np.float64)
             else:
@@ -330,7 +344,7 @@ class Unsorted:
         return np.array([[np.count_nonzero(is_below(c, c.dtype.type(value)))] for c in self.scores])
 
     def whole(self) -> Cut:
-        """Cut above all rows, with sums over all of them."""
+        """Cut above all rows, shape (batch, 1), with sums over all of them."""
         ends = np.full((len(self.scores), 1), self.scores.shape[1])
         counted = next(iter(self._width.values()), None)
 
@@ -348,11 +362,11 @@ class Unsorted:
         return Cut(ends, ends, sums=sums)
 
     def _probe_arrays(self) -> tuple[bytes, bytes]:
-        """Return evenly spaced scores and outcomes as bytes, to detect a change."""
+        """Return every s-th score and outcome as bytes, s = max(1, size // 1024), to detect a change."""
         return self.scores.ravel()[:: self._step].tobytes(), self.outcomes.ravel()[:: self._step].tobytes()
 
     def _refuse_changed(self) -> None:
-        """Refuse arrays changed since they were passed."""
+        """Raise InputError if a probed score or outcome has changed since the arrays were passed."""
         if self._probe_arrays() != self._probe:
             raise InputError("the arrays passed to a Profile were changed afterwards; pass copies")
 
@@ -421,13 +435,13 @@ class SortedRows:
 
     @property
     def outcomes(self) -> NDArray[np.uint8] | Float64s:
-        """Their outcomes, shape (batch, rows)."""
+        """Outcomes of the rows by ascending score, shape (batch, rows)."""
         if self._unsorted is not None:
             self._sort()
         return self._outcomes
 
     def _sort(self) -> None:
-        """Replace the rows as passed by the sorted ones, on first use."""
+        """Replace `_scores` and `_outcomes` as passed by the sorted ones of `_unsorted`, which becomes None."""
         assert self._unsorted is not None
         self._scores, self._outcomes = self._unsorted.sorted()
         self._unsorted = None
@@ -448,14 +462,14 @@ class SortedRows:
 
     @cached_property
     def size(self) -> Float64s:
-        """Sample size of each dataset: the number of rows, the sum of counts, or Kish's effective size."""
+        """Sample size of each dataset, shape (batch,): rows, the sum of whole-number weights, or Kish's (sum w)^2 / sum w^2."""
         if self.counted or self.weights is None:
             return self.total
         return np.broadcast_to(kish(self.weights), (self.batch,))
 
     @property
     def alike(self) -> bool:
-        """Whether all datasets have the same scores and weights, so that cuts and ranks of one are those of all."""
+        """Whether all datasets share scores and weights: a batch of one, or arrays that are stored once, with a first axis of 1."""
         return self.batch == 1 or (len(self.scores) == 1 and (self.weights is None or len(self.weights) == 1))
 
     # ------------------------------------------------------------------ prefix sums

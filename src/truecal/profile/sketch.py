@@ -25,7 +25,11 @@ _ALWAYS = ("edges", "low", "high", *(name for name in SUMS if name not in ("w", 
 
 
 def _refuse_damaged(name: str, arrays: dict[str, NDArray[Any]]) -> None:
-    """Refuse arrays of a file that cannot be those of a sketch: shapes, cells, counts or sums out of range."""
+    """Raise FileError, which names the file, if arrays (by key, those of :meth:`Sketch.save`) cannot be those of a sketch.
+
+    Required: finite float64 arrays of one shape; precision 2, 4 or 8; fraction in [0, 0.5]; ascending edges of cells that contain
+    low <= high; whole n >= 1, w > 0, 0 <= y <= w, w^2 / n <= ww <= w^2; and `_possible_moments`.
+    """
     edges, low, high, n = (arrays[key] for key in ("edges", "low", "high", "n"))
     tables = [arrays[key] for key in (*_ALWAYS, "w", "ww") if key in arrays]
     if any(a.dtype != np.float64 or a.shape != edges.shape or not np.isfinite(a).all() for a in tables):
@@ -46,7 +50,10 @@ def _refuse_damaged(name: str, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[np.bool_]:
-    """Decide for every cell whether its r, r*r and r*y can be sums over rows with r between low - edge and high - edge."""
+    """Decide for every cell whether its r, r*r and r*y can be sums over rows with r between low - edge and high - edge.
+
+    `w`, shape (cells,), are the sums of weights; `arrays` holds edges, low, high, y, r, rr and ry of the same shape.
+    """
     lowest, highest = (arrays[key] - arrays["edges"] for key in ("low", "high"))
     y, r, rr, ry = (arrays[key] for key in ("y", "r", "rr", "ry"))
     return (
