@@ -123,7 +123,7 @@ class Sample:
 
     @cached_property
     def profile(self) -> Profile:
-        """The rows sorted by score; those of weight zero are left out unless rows belong to units.
+        """The rows sorted by score, with their units; rows of weight zero are left out unless rows belong to units.
 
         Refused for several probabilities per row.
         """
@@ -166,7 +166,10 @@ class Sample:
 
     @cached_property
     def labels(self) -> Indices:
-        """Which of the `dimension` events happened, integers of shape (n,)."""
+        """Which of the `dimension` events happened, integers of shape (n,).
+
+        For one probability per row it is `event` where the outcome is 1, else the other of 0 and 1.
+        """
         if self.scores.ndim > 1:
             return self.outcomes
         return np.where(self.outcomes.astype(bool), self.event, 1 - self.event).astype(np.intp)
@@ -178,7 +181,9 @@ class Sample:
 
     @cached_property
     def columns(self) -> Floats:
-        """All probabilities, one contiguous row per event: shape (dimension, n)."""
+        """All probabilities, one contiguous row per event: shape (dimension, n); the implied one is 1 minus the sum of the
+        others.
+        """
         if self.implied is None:
             return np.ascontiguousarray(self.probs.T)
         columns = np.empty((self.dimension, len(self)))
@@ -251,7 +256,10 @@ def remainder(probs: Floats) -> Float64s:
 
 
 def batch(samples: Sequence[Sample]) -> Profile:
-    """Sort several samples of one probability and equally many rows, which share their weights, into a batch."""
+    """Sort several samples of one probability and equally many rows into a batch, one dataset each.
+
+    All have weights or none has; the batch counts as independent if the first sample is.
+    """
     scores = np.stack([sample.scores for sample in samples])
     outcomes = np.stack([sample.outcomes for sample in samples]).astype(np.uint8, copy=False)
     weights = None if samples[0].weights is None else np.stack([s.weights for s in samples if s.weights is not None])
@@ -393,6 +401,11 @@ class Lens(ABC):
         -------
         sample : Sample
             Its scores and outcomes.
+
+        Raises
+        ------
+        InputError
+            The lens judges several datasets (`shares` is not None).
         """
         if self.shares(preds) is not None:
             raise InputError(f"{type(self).__name__} looks at several datasets; go through its samples(preds)")
@@ -424,7 +437,7 @@ class Lens(ABC):
         return batch(list(self.samples(preds)))
 
     def profiles(self, preds: Predictions) -> Iterator[Profile]:
-        """Yield the sorted datasets in parts of bounded memory.
+        """Yield the sorted datasets: one alone, or several in batches of at most 2^22 scores (at least one dataset each).
 
         Parameters
         ----------

@@ -49,12 +49,39 @@ class TopLabel(Lens):
 
     @property
     def outcome_name(self) -> str:
+        """Name of the rate of outcomes: "accuracy"."""
         return "accuracy"
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        """Yield the one dataset: the largest probability of every row, and whether that class was the label.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Yields
+        ------
+        sample : Sample
+            Its events are called "top 1" and "rest".
+        """
         yield Sample.of(preds, *self.scores_and_outcomes(preds), names=("top 1", "rest"))
 
     def scores_and_outcomes(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
+        """Return the largest probability of every row, and whether that class was the label; refuse several labels per row.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,)
+            max_k p_k; for one column max(p, 1 - p).
+        outcomes : ndarray of shape (n,)
+            bool; the predicted class is the first of equal ones, the positive one at p = 0.5 of one column.
+        """
         preds.refuse_multilabel("the top label")
         p = preds.probs
         if preds.binary:
@@ -66,9 +93,28 @@ class TopLabel(Lens):
         return confidence, predicted == preds.labels
 
     def describe(self, preds: Predictions) -> str:
+        """Name the lens.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        words : str
+            "top label".
+        """
         return "top label"
 
     def pushed_down(self) -> PushedDown:
+        """Describe what an engine computes for a row: the most probable class.
+
+        Returns
+        -------
+        pushed : PushedDown
+            Of kind "top".
+        """
         return PushedDown("top")
 
 
@@ -131,17 +177,62 @@ class OneClass(Lens):
         return 1
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        """Yield the one dataset: the probability of the class in every row, and whether it was the label.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Yields
+        ------
+        sample : Sample
+            Its events are the name of the class and "other".
+        """
         names = (preds.class_name(self.index(preds)), "other")
         yield Sample.of(preds, *self.scores_and_outcomes(preds), names=names)
 
     def scores_and_outcomes(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
+        """Return the probability of the class in every row, and whether it was the label (or among several).
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,)
+            Column :meth:`index` of the probabilities.
+        outcomes : ndarray of shape (n,)
+            bool.
+        """
         index = self.index(preds)
         return preds.class_probs(index), preds.outcomes(index)
 
     def pushed_down(self) -> PushedDown:
+        """Describe what an engine computes for a row: the probability of one class.
+
+        Returns
+        -------
+        pushed : PushedDown
+            Of kind "class", with :meth:`index`.
+        """
         return PushedDown("class", self.index)
 
     def describe(self, preds: Predictions) -> str:
+        """Name the class.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        words : str
+            "class cat"; "positive class" where neither the lens nor the classes have a name.
+        """
         if self.name is None and preds.classes is None:
             return "positive class"
         return f"class {printable(preds.class_name(self.index(preds)))}"
@@ -198,6 +289,18 @@ class ClassWise(Lens):
             object.__setattr__(self, "weights", tuple(w.tolist()))
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        """Yield one dataset per class, in the order of the columns: its probabilities, and whether it was the label.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Yields
+        ------
+        sample : Sample
+            Its events are the name of the class and "other".
+        """
         step = max(1, _BLOCK // len(preds))
         for start in range(0, preds.class_count, step):
             stop = min(start + step, preds.class_count)
@@ -209,6 +312,18 @@ class ClassWise(Lens):
                 yield Sample.of(preds, scores, preds.outcomes(k), names=(preds.class_name(k), "other"))
 
     def profiles(self, preds: Predictions) -> Iterator[Profile]:
+        """Yield the sorted datasets of the classes in batches of columns, of about a million probabilities each.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Yields
+        ------
+        profile : Profile
+            A batch with one dataset per class, in the order of the columns.
+        """
         if preds.binary or preds.weights is not None or preds.clusters is not None:
             yield from super().profiles(preds)
             return
@@ -224,6 +339,23 @@ class ClassWise(Lens):
             yield Profile.of_rows(columns, outcomes)
 
     def shares(self, preds: Predictions) -> Float64s:
+        """Return the weights of the classes, which sum to 1: equal ones, or those given.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        shares : ndarray of shape (classes,)
+            Weights.
+
+        Raises
+        ------
+        InputError
+            The number of weights is not that of the classes.
+        """
         if self.weights is None:
             return np.full(preds.class_count, 1 / preds.class_count)
         if len(self.weights) != preds.class_count:
@@ -231,9 +363,28 @@ class ClassWise(Lens):
         return np.asarray(self.weights) / np.sum(self.weights)
 
     def pushed_down(self) -> PushedDown:
+        """Describe what an engine computes for a row: a dataset per class.
+
+        Returns
+        -------
+        pushed : PushedDown
+            Of kind "classes".
+        """
         return PushedDown("classes")
 
     def describe(self, preds: Predictions) -> str:
+        """Name the number of classes.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        words : str
+            "10 classes", or "10 classes, weighted".
+        """
         return f"{preds.class_count} classes" + ("" if self.weights is None else ", weighted")
 
 
@@ -270,6 +421,18 @@ class AllLabels(Lens):
     """
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        """Yield the one dataset of n K pairs: the probabilities row by row, and whether each class was the label or among several.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Yields
+        ------
+        sample : Sample
+            Pooled, with the row (or cluster) of every pair as its unit.
+        """
         p = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
         if preds.multilabel:
             outcomes = preds.labels.astype(bool)
@@ -283,6 +446,18 @@ class AllLabels(Lens):
         yield Sample(p.ravel(), outcomes.ravel(), weights, units, unit, pooled=True)
 
     def describe(self, preds: Predictions) -> str:
+        """Name the number of classes.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        words : str
+            "all labels of 10 classes".
+        """
         return f"all labels of {preds.class_count} classes"
 
 

@@ -22,7 +22,7 @@ _BLOCK = 1 << 16  # derived: probabilities of 512 kB, which stay in cache over s
 
 
 def _refuse_unnormalized(preds: Predictions, what: str) -> None:
-    """Refuse rows that need not sum to 1, where a distribution over the classes is judged."""
+    """Raise InputError, with `what` as the subject of its sentence, unless `preds.normalized`: probabilities of a row sum to 1."""
     if not preds.normalized:
         raise InputError(
             f"{what} judges a distribution over the classes, and these rows need not sum to 1; judge one class, the top label, "
@@ -78,9 +78,22 @@ class TopK(Lens):
 
     @property
     def several(self) -> bool:
+        """True: several probabilities of a row are judged at once."""
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        """Yield the one dataset: the k largest probabilities of every row, descending, and the rank of the label.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Yields
+        ------
+        sample : Sample
+            Scores (n, k); outcomes 0..k, k where the label is not among them; event k is implied.
+        """
         _refuse_unnormalized(preds, f"TopK({self.k})")
         self._refuse_fewer_classes(preds)
         probs = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
@@ -92,15 +105,39 @@ class TopK(Lens):
         yield Sample.of(preds, top, ranks, names=names, implied=self.k, event=0)
 
     def _refuse_fewer_classes(self, preds: Predictions) -> None:
-        """Refuse predictions of fewer than k classes."""
+        """Raise InputError for predictions of fewer than k classes."""
         if self.k > preds.class_count:
             raise InputError(f"k is {self.k}, but there are only {preds.class_count} classes; use a smaller k")
 
     def parts(self, preds: Predictions) -> Sequence[Lens]:
+        """List TopK(1), ..., TopK(k - 1).
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        parts : sequence of Lens
+            Empty for k = 1; fewer classes than k are refused.
+        """
         self._refuse_fewer_classes(preds)
         return [TopK(k) for k in range(1, self.k)]
 
     def describe(self, preds: Predictions) -> str:
+        """Name the lens.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        words : str
+            "top 5 labels"; "top label" for k = 1.
+        """
         return "top label" if self.k == 1 else f"top {self.k} labels"
 
 
@@ -164,9 +201,22 @@ class Canonical(Lens):
 
     @property
     def several(self) -> bool:
+        """True: several probabilities of a row are judged at once."""
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        """Yield the one dataset: the probabilities of all classes, and the label.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Yields
+        ------
+        sample : Sample
+            Scores (n, K), outcomes 0..K-1; of one column, scores (n, 1) of class 1, class 0 is implied.
+        """
         _refuse_unnormalized(preds, "Canonical()")
         names = tuple(preds.class_name(i) for i in range(preds.class_count))
         if preds.binary:
@@ -175,6 +225,18 @@ class Canonical(Lens):
             yield Sample.of(preds, preds.probs, preds.labels, names=names, implied=None, event=1)
 
     def describe(self, preds: Predictions) -> str:
+        """Name the number of classes.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        words : str
+            "all 10 classes together".
+        """
         return f"all {preds.class_count} classes together"
 
 
@@ -313,15 +375,52 @@ class Grouping(Lens):
 
     @property
     def several(self) -> bool:
+        """True: several probabilities of a row are judged at once."""
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        """Yield the one dataset: the probabilities of all groups, and the group of the label.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Yields
+        ------
+        sample : Sample
+            That of `Canonical` for the predictions of groups.
+        """
         yield from Canonical().samples(self.predictions(preds))
 
     def parts(self, preds: Predictions) -> Sequence[Lens]:
+        """List the lenses on the probability of each group.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        parts : sequence of Lens
+            One per group, in order.
+        """
         return [self.then(OneClass(name)) for name in self.names]
 
     def describe(self, preds: Predictions) -> str:
+        """Name the number of groups.
+
+        Parameters
+        ----------
+        preds : Predictions
+            What is judged.
+
+        Returns
+        -------
+        words : str
+            "3 groups of classes".
+        """
         return f"{len(self.groups)} groups of classes"
 
     def coarser(self, groups: Mapping[str, Sequence[object]]) -> Grouping:
@@ -392,10 +491,12 @@ class GroupedLens(Lens):
 
     @property
     def several(self) -> bool:
+        """Whether the second lens judges several probabilities of a row at once."""
         return self.lens.several
 
     @property
     def outcome_name(self) -> str:
+        """Name of the rate of outcomes of the second lens."""
         return self.lens.outcome_name
 
     def grouped_predictions(self, preds: Predictions) -> Predictions:
@@ -415,12 +516,15 @@ class GroupedLens(Lens):
         return grouped if self.select is None else self.select(grouped)
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        """Yield the datasets of the second lens for the grouped predictions."""
         yield from self.lens.samples(self.grouped_predictions(preds))
 
     def shares(self, preds: Predictions) -> Float64s | None:
+        """Return the weights of the datasets of the second lens, or None where it has one."""
         return self.lens.shares(self._names(preds))
 
     def describe(self, preds: Predictions) -> str:
+        """Describe the second lens and the groups, such as "top label of 3 groups", and the selection of rows if there is one."""
         chosen = "" if self.select is None else f", where {self.select}"
         return f"{self.lens.describe(self._names(preds))} of {len(self.grouping.groups)} groups{chosen}"
 
