@@ -102,6 +102,20 @@ class Identity(ScoreCurve):
     """
 
     def at(self, c: Array, rest: Array) -> Array:
+        """Return the scores themselves.
+
+        Parameters
+        ----------
+        c : ndarray
+            Scores.
+        rest : ndarray of the same shape
+            Their complements 1 - c.
+
+        Returns
+        -------
+        ndarray
+            T(c) = c, not copied.
+        """
         return c
 
 
@@ -171,6 +185,20 @@ class GLM(ScoreCurve):
                 raise InputError(f"{parameter} must be a finite number from -1e+100 to 1e+100, not {value!r}")
 
     def at(self, c: Array, rest: Array) -> Array:
+        """Evaluate T(c) = g^-1(b0 + b1 t(c)).
+
+        Parameters
+        ----------
+        c : ndarray
+            Scores.
+        rest : ndarray of the same shape
+            Their complements 1 - c.
+
+        Returns
+        -------
+        ndarray
+            Probability at each score; g^-1(b0) everywhere if b1 is 0.
+        """
         if self.b1 == 0.0:  # 0 * infinity would be nan
             return np.full(np.shape(c), float(inverse_link(self.link, np.asarray(self.b0))))
         eta = transform(self.transform, c, rest)
@@ -213,6 +241,20 @@ class Power(ScoreCurve):
             raise InputError(f"the exponent of a Power curve must be > 0, not {self.d!r}")
 
     def at(self, c: Array, rest: Array) -> Array:
+        """Evaluate T(c) = c^d.
+
+        Parameters
+        ----------
+        c : ndarray
+            Scores.
+        rest : ndarray of the same shape
+            Their complements 1 - c.
+
+        Returns
+        -------
+        ndarray
+            Probability at each score.
+        """
         return np.asarray(c**self.d)
 
 
@@ -238,6 +280,20 @@ class Logistic(ScoreCurve):
     intercept: float
 
     def at(self, c: Array, rest: Array) -> Array:
+        """Evaluate T(c) = 1 / (1 + exp(-(slope c + intercept))).
+
+        Parameters
+        ----------
+        c : ndarray
+            Scores.
+        rest : ndarray of the same shape
+            Their complements 1 - c.
+
+        Returns
+        -------
+        ndarray
+            Probability at each score.
+        """
         return inverse_link("logit", self.slope * c + self.intercept)
 
 
@@ -271,6 +327,20 @@ class Blend(ScoreCurve):
     share: float
 
     def at(self, c: Array, rest: Array) -> Array:
+        """Evaluate start(c) + share (end(c) - start(c)).
+
+        Parameters
+        ----------
+        c : ndarray
+            Scores.
+        rest : ndarray of the same shape
+            Their complements 1 - c.
+
+        Returns
+        -------
+        ndarray
+            Probability at each score; not limited to [0, 1].
+        """
         start = self.start.at(c, rest)
         return start + self.share * (self.end.at(c, rest) - start)
 
@@ -299,6 +369,20 @@ class AnyCurve(ScoreCurve):
     function: Callable[[Array], Array]
 
     def at(self, c: Array, rest: Array) -> Array:
+        """Evaluate the function at the scores; refuse a result that is no array of numbers of their shape.
+
+        Parameters
+        ----------
+        c : ndarray
+            Scores.
+        rest : ndarray of the same shape
+            Their complements 1 - c.
+
+        Returns
+        -------
+        ndarray
+            Its values as float64.
+        """
         try:
             values = np.asarray(self.function(c), dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -348,9 +432,30 @@ class Steps(ScoreCurve):
             raise InputError(f"the edges of Steps must rise and lie strictly between 0 and 1, not {self.edges}")
 
     def at(self, c: Array, rest: Array) -> Array:
+        """Return the value of the interval that each score lies in; an edge belongs to the interval above it.
+
+        Parameters
+        ----------
+        c : ndarray
+            Scores.
+        rest : ndarray of the same shape
+            Their complements 1 - c.
+
+        Returns
+        -------
+        ndarray
+            Probability at each score.
+        """
         return np.asarray(self.values)[np.searchsorted(self.edges, c, side="right")]
 
     def merged(self) -> list[Stretches]:
+        """List the intervals of scores that share one value, in the order in which the values first occur.
+
+        Returns
+        -------
+        list of tuple
+            For each distinct value, its half-open intervals (low, high), from 0.0 to infinity.
+        """
         ends = (0.0, *self.edges, np.inf)
         groups: dict[float, Stretches] = {}
         for value, low, high in zip(self.values, ends[:-1], ends[1:], strict=True):

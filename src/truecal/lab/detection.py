@@ -122,8 +122,8 @@ class Detection(Rate):
 def detect(calibrated: Array, real: Array, alpha: float) -> Detection:
     """Count the estimates `real` (m,) above the critical value, the (1 - alpha) quantile of those `calibrated` (any number).
 
-    `critical_share` of the result is half the difference of the rates at the quantiles one standard error of their level below
-    and above.
+    The quantile is the next larger of the values around it. `critical_share` of the result is half the difference of the rates at
+    the quantiles one standard error of their level below and above.
 
     >>> detect(np.arange(100.0), np.arange(50.0, 150.0), 0.05).rate
     0.54
@@ -195,7 +195,10 @@ def coverage(
 
 
 def contains(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
-    """Return which intervals contain the true error, shape (m,); `bounds` (3, m) has estimates, lower and upper limits (+-1e-9)."""
+    """Decide which intervals contain the true error, to within 1e-9, shape (m,).
+
+    `bounds`, shape (3, m), has rows of estimates, lower limits and upper limits.
+    """
     return np.asarray((bounds[1] <= truth + 1e-9) & (truth - 1e-9 <= bounds[2]))
 
 
@@ -531,7 +534,10 @@ def _fit_monotone(rates: Array, errors: Array) -> Array:
 
 
 def _solve_size(sizes: Array, curve: Array, target: float) -> float:
-    """Solve for the n at which a curve of powers, linear in log n, reaches the target; at most the last n, at least the first."""
+    """Solve for the n at which a curve of powers, linear in log n, reaches the target; at most the last n, at least the first.
+
+    `sizes` (k,) ascend, `curve` (k,) are their powers, which do not decrease.
+    """
     k = int(np.searchsorted(curve, target))
     if k == 0 or k == len(curve):
         return float(sizes[min(k, len(curve) - 1)])

@@ -292,12 +292,37 @@ class Beta(Scores):
                 raise InputError(f"Beta needs {name} > 0, not {value!r}")
 
     def describe(self) -> str:
+        """Describe the distribution, such as "Beta(2.78, 0.0478)": three significant digits."""
         return f"Beta({self.alpha:.3g}, {self.beta:.3g})"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        """Return the quantiles of Beta(alpha, beta) at uniform numbers.
+
+        Parameters
+        ----------
+        u : ndarray of shape (1, ...)
+            Numbers in [0, 1).
+
+        Returns
+        -------
+        tuple of ndarray
+            Scores c and 1 - c, each computed without the other, of shape (...).
+        """
         return beta_from_uniforms(self.alpha, self.beta, u[0])
 
     def expectation(self, integrand: Integrand) -> float:
+        """Compute the expectation over both halves of [0, 1] by adaptive quadrature.
+
+        Parameters
+        ----------
+        integrand : callable
+            Function of the arrays c and 1 - c that returns an array of their shape.
+
+        Returns
+        -------
+        float
+            E[integrand(c, 1 - c)].
+        """
         return integrate((self._half(near_one=False), self._half(near_one=True)), integrand)
 
     def _half(self, *, near_one: bool) -> Piece:
@@ -350,14 +375,39 @@ class Uniform(Scores):
             raise InputError(f"Uniform needs 0 <= low < high <= 1, not low={self.low!r}, high={self.high!r}")
 
     def describe(self) -> str:
+        """Describe the distribution, such as "uniform on [0, 1]"."""
         return f"uniform on [{self.low:g}, {self.high:g}]"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        """Return low + (high - low) u and its complement.
+
+        Parameters
+        ----------
+        u : ndarray of shape (1, ...)
+            Numbers in [0, 1).
+
+        Returns
+        -------
+        tuple of ndarray
+            Scores c and their complements 1 - c, of shape (...).
+        """
         c = u[0] * (self.high - self.low)
         c += self.low
         return c, 1.0 - c
 
     def expectation(self, integrand: Integrand) -> float:
+        """Compute the mean over [low, high] by adaptive quadrature.
+
+        Parameters
+        ----------
+        integrand : callable
+            Function of the arrays c and 1 - c that returns an array of their shape.
+
+        Returns
+        -------
+        float
+            E[integrand(c, 1 - c)].
+        """
         density = 1.0 / (self.high - self.low)
         piece = Piece(self.low, self.high, lambda t: (t, 1.0 - t, np.full_like(t, density)))
         return integrate((piece,), integrand)
@@ -436,9 +486,22 @@ class Discrete(Scores):
         return np.asarray(self.values), np.asarray(self.probabilities)
 
     def describe(self) -> str:
+        """Describe the distribution, such as "with 1,000 given values"."""
         return f"with {self._arrays[0].size:,} given values"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        """Return the values at which the cumulated probabilities first exceed uniform numbers.
+
+        Parameters
+        ----------
+        u : ndarray of shape (1, ...)
+            Numbers in [0, 1).
+
+        Returns
+        -------
+        tuple of ndarray
+            Scores c and their complements 1 - c, of shape (...).
+        """
         values, chances = self._arrays
         cuts = np.cumsum(chances)
         # by u * total no position lies past the end, nor on a score of probability zero
@@ -446,6 +509,18 @@ class Discrete(Scores):
         return c, 1.0 - c
 
     def expectation(self, integrand: Integrand) -> float:
+        """Compute the sum over the values, weighted by their probabilities.
+
+        Parameters
+        ----------
+        integrand : callable
+            Function of the arrays c and 1 - c that returns an array of their shape.
+
+        Returns
+        -------
+        float
+            E[integrand(c, 1 - c)].
+        """
         values, chances = self._arrays
         return float(np.dot(integrand(values, 1.0 - values), chances))
 
@@ -492,9 +567,22 @@ class Empirical(Scores):
         object.__setattr__(self, "values", values)
 
     def describe(self) -> str:
+        """Describe the distribution, such as "distributed like 1,000 given ones"."""
         return f"distributed like {np.size(self.values):,} given ones"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        """Interpolate the sorted scores linearly at position u (k - 1).
+
+        Parameters
+        ----------
+        u : ndarray of shape (1, ...)
+            Numbers in [0, 1).
+
+        Returns
+        -------
+        tuple of ndarray
+            Scores c and their complements 1 - c, of shape (...).
+        """
         values = np.asarray(self.values)
         position = u[0] * (values.size - 1)
         below = position.astype(np.intp)
@@ -503,6 +591,18 @@ class Empirical(Scores):
         return c, 1.0 - c
 
     def expectation(self, integrand: Integrand) -> float:
+        """Compute the mean over the intervals between neighbouring scores, by three Gauss-Legendre nodes in each.
+
+        Parameters
+        ----------
+        integrand : callable
+            Function of the arrays c and 1 - c that returns an array of their shape.
+
+        Returns
+        -------
+        float
+            E[integrand(c, 1 - c)].
+        """
         values = np.asarray(self.values)
         nodes, weights = np.polynomial.legendre.leggauss(3)
         c = values[:-1, None] + np.diff(values)[:, None] * (nodes + 1) / 2
@@ -547,15 +647,29 @@ class Mixture(Scores):
 
     @property
     def uniforms(self) -> int:
+        """Number of uniform numbers that one score needs: one to choose the part, and the most that any part needs."""
         return 1 + max(part.uniforms for part in self.parts)
 
     def describe(self) -> str:
+        """Describe the parts with their shares, such as "uniform on [0, 1] (75%) or Beta(2, 0.5) (25%)"."""
         return " or ".join(
             f"{part.describe()} ({share:.0%})" for part, share in zip(self.parts, self.shares, strict=True)
         )
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         # the first number selects the part, the others draw the score in it
+        """Choose a part by the first number, and draw the score from it by the others.
+
+        Parameters
+        ----------
+        u : ndarray of shape (uniforms, ...)
+            Numbers in [0, 1).
+
+        Returns
+        -------
+        tuple of ndarray
+            Scores c and their complements 1 - c, of shape (...).
+        """
         part = np.searchsorted(np.cumsum(self.shares)[:-1], u[0], side="right")
         c, rest = np.empty(part.shape), np.empty(part.shape)
         for k, scores in enumerate(self.parts):
@@ -564,4 +678,16 @@ class Mixture(Scores):
         return c, rest
 
     def expectation(self, integrand: Integrand) -> float:
+        """Compute the sum of the expectations over the parts, weighted by their shares.
+
+        Parameters
+        ----------
+        integrand : callable
+            Function of the arrays c and 1 - c that returns an array of their shape.
+
+        Returns
+        -------
+        float
+            E[integrand(c, 1 - c)].
+        """
         return float(sum(s * part.expectation(integrand) for s, part in zip(self.shares, self.parts, strict=True)))

@@ -33,6 +33,20 @@ class Wave(ScoreCurve):
     height: float
 
     def at(self, c: Array, rest: Array) -> Array:
+        """Evaluate c - height sin(3 pi (c - 0.2) / 0.8).
+
+        Parameters
+        ----------
+        c : ndarray
+            Scores.
+        rest : ndarray of the same shape
+            Their complements 1 - c.
+
+        Returns
+        -------
+        ndarray
+            Probability at each score.
+        """
         return c - self.height * np.sin(3 * np.pi * (c - 0.2) / 0.8)
 
 
@@ -57,7 +71,9 @@ def world_groups() -> dict[str, dict[str, World]]:
 
 
 def _with_empirical_scores(world: World) -> World:
-    """Return the world with its scores replaced by the empirical distribution of 2000 draws."""
+    """Return a world of the same curve whose scores have the empirical distribution of 2000 draws (seed 0), without
+    recalibration.
+    """
     return World(Empirical(world.draw(2000, rng=0)[0][0]), world.curve)
 
 

@@ -243,7 +243,7 @@ class _EstimatorMeasure:
 
     @property
     def name(self) -> str:
-        """Kind of the measure and the estimator."""
+        """Kind of the measure and repr of the estimator, such as "Value of SweepECE(scheme='mass', norm=2, ties='keep')"."""
         return f"{type(self).__name__} of {self.estimator!r}"
 
 
@@ -277,7 +277,9 @@ class Bounds(_EstimatorMeasure):
 
 
 def has_interval(estimator: Estimator) -> bool:
-    """Return whether the estimator has an interval in closed form."""
+    """Return whether the estimator gives an interval when it is called with one dataset of 40 rows: whether it has a closed
+    form.
+    """
     profile = tc.profile.Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)
     return estimator(profile).interval is not None
 
@@ -440,7 +442,7 @@ class _Batch:
 
     @property
     def key(self) -> str:
-        """Name of the batch in the cache."""
+        """Name of the batch in the cache: a SHA-256 of code, numpy version, world, n, seed, number and size of the batch."""
         facts = (code_digest(), np.__version__, self.cell.name, digest(self.cell.world), self.cell.n, self.entropy)
         return sha256("|".join(map(str, (*facts, self.number, self.size))).encode()).hexdigest()
 
@@ -557,7 +559,7 @@ def _measure_batch(batch: _Batch) -> dict[int, Array]:
 
 
 def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
-    """Refuse n < 1, m < 2, and parts that cannot be cached where there is a cache."""
+    """Raise InputError for n < 1, m < 2, and worlds or measures without a `digest` where `run` has a cache."""
     for cell in cells:
         if cell.n < 1 or cell.m < 2:
             raise InputError(f"a trial needs n >= 1 rows and m >= 2 datasets, not n={cell.n}, m={cell.m}")
@@ -575,7 +577,7 @@ def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
 
 
 def all_estimators() -> dict[str, Estimator]:
-    """Return the estimators of truecal by name."""
+    """Return the ten estimators that trials compare by default, by name: of norm 2 and with 15 bins where there is a choice."""
     return {
         "RankSeries": tc.RankSeries(norm=2),
         "DebiasedECE": tc.DebiasedECE(bins=15, norm=2),
@@ -673,19 +675,21 @@ class Trial:
 
     @property
     def variance_standard_error(self) -> float:
-        """Monte-Carlo standard error of the variance, from the fourth central moment."""
+        """Monte-Carlo standard error of the variance, sqrt((m4 - m2^2) / m), with the central moments m2 and m4 of the
+        estimates.
+        """
         centred = self.values - self.mean
         fourth = float(np.mean(centred**4))
         return sqrt(max(fourth - float(np.mean(centred**2)) ** 2, 0.0) / self.m)
 
     @property
     def std_standard_error(self) -> float:
-        """Monte-Carlo standard error of the standard deviation, by the delta method."""
+        """Monte-Carlo standard error of the standard deviation, that of the variance over 2 `std`; 0 without variation."""
         return self.variance_standard_error / (2 * self.std) if self.std else 0.0
 
     @property
     def rmse_standard_error(self) -> float:
-        """Monte-Carlo standard error of the RMSE, by the delta method."""
+        """Monte-Carlo standard error of the RMSE: sd((value - truth)^2) / (2 rmse sqrt(m)); 0 where the RMSE is 0."""
         squares = (self.values - self.truth) ** 2
         return float(squares.std(ddof=1)) / sqrt(self.m) / (2 * self.rmse) if self.rmse else 0.0
 

@@ -219,13 +219,14 @@ class World:
         from scipy.optimize import root
 
         def moments(b: Array) -> list[float]:
-            """Compute both moments at intercept and slope b."""
+            """Compute E[fitted - truth] and E[(fitted - truth) logit c] for intercept and slope b = (b0, b1)."""
             fitted = GLM("logit", "logit", float(b[0]), float(b[1]))
 
             def moment(power: int) -> float:
                 """Compute E[(fitted - truth) (logit c)^power]."""
 
                 def integrand(c: Array, rest: Array) -> Array:
+                    """Return (fitted - truth) (logit c)^power at scores c, the logit limited to +-10,000; `rest` is 1 - c."""
                     x = np.clip(transform("logit", c, rest), -1e4, 1e4)  # 1-c below e^-1e4 is no mass at all
                     return np.asarray((fitted.at(c, rest) - self._curve.at(c, rest)) * x**power)
 
@@ -327,6 +328,7 @@ class World:
             """Return the integrand times 1 within the intervals and 0 outside."""
 
             def cut(c: Array, rest: Array) -> Array:
+                """Return the integrand where c lies in one of the intervals, else 0; `rest` is 1 - c."""
                 inside = np.any([(low <= c) & (c < high) for low, high in stretches], axis=0)
                 return np.where(inside, integrand(c, rest), 0.0)
 
@@ -463,7 +465,7 @@ class TopLabelWorld:
         Returns
         -------
         float
-            The error over all classes.
+            e (1/K + (K - 1)^(1 - p) / K)^(1/p), with e the error of the top label.
         """
         options.norm(norm)
         k = self.classes
@@ -543,7 +545,7 @@ class DirichletWorld:
         Returns
         -------
         float
-            The error over all classes.
+            s (mean over k of E[abs(z_k - 1/K)^p])^(1/p); s (1 - 1/K) for p = infinity.
         """
         options.norm(norm)
         k, total = len(self.alpha), sum(self.alpha)
@@ -553,7 +555,7 @@ class DirichletWorld:
         return float(self.overconfidence * np.mean(moments) ** (1 / norm))
 
     def true_top_label_error(self, norm: float = 2) -> float:
-        """Compute the true calibration error of the highest probability by simulation.
+        """Compute the true calibration error of the highest probability, s E[(max z - 1/K)^p]^(1/p), by simulation.
 
         Parameters
         ----------
@@ -563,7 +565,7 @@ class DirichletWorld:
         Returns
         -------
         float
-            The mean over 400,000 fixed draws.
+            The error, with the expectation over 400,000 fixed draws; s (1 - 1/K) for p = infinity.
         """
         options.norm(norm)
         if norm == np.inf:
