@@ -188,7 +188,7 @@ class Cohort:
         return self._count(self.weights[self.outcomes == 1])
 
     def _count(self, weights: Float64s) -> int:
-        """Count rows: the sum of weights that are counts, else the number of positive weights."""
+        """Return the sum of `weights`, as a whole number, where the cohort is `counted`; else the number of positive weights."""
         return int(weights.sum()) if self.counted else int(np.count_nonzero(weights))
 
     @property
@@ -200,7 +200,7 @@ class Cohort:
 
     @property
     def df(self) -> float:
-        """Degrees of freedom of a standard error: independent units minus one."""
+        """Degrees of freedom of a standard error: `patients` minus 1, at least 1."""
         return float(max(self.patients - 1, 1))
 
     def take(self, rows: NDArray[np.bool_] | Indices) -> Cohort:
@@ -277,7 +277,7 @@ class Cohort:
 
 
 def _number_units(units: Indices) -> Indices:
-    """Renumber clusters 0, 1, ... without gaps."""
+    """Renumber clusters (n,) by rank of their number, 0, 1, ... without gaps."""
     return np.unique(units, return_inverse=True)[1].astype(np.intp)
 
 

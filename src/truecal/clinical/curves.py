@@ -68,18 +68,18 @@ class SplineCurve:
         return np.concatenate([line, self.cells])
 
     def cell_of(self, scores: Float64s) -> Indices:
-        """Return the number of the cell of each score, -1 where the spline applies."""
+        """Return the number of the cell whose score equals each score, shape (n,), and -1 where none does."""
         if not len(self.cells):
             return np.full(len(scores), -1)
         position = np.minimum(np.searchsorted(self.cells, scores), len(self.cells) - 1)
         return np.where(self.cells[position] == scores, position, -1)
 
     def design(self, scores: Float64s) -> Float64s:
-        """Evaluate the basis functions at scores strictly between 0 and 1, shape (n, k)."""
+        """Evaluate the basis functions of logit p (:func:`spline_basis`) at scores strictly between 0 and 1, shape (n, k)."""
         return spline_basis(logit(scores), self.knots)
 
     def evaluate(self, scores: Float64s) -> Float64s:
-        """Evaluate the curve at any scores; between cells (without a spline) by linear interpolation of their rates."""
+        """Evaluate the curve at scores (n,) with its own parameters, shape (n,), by the rules of :meth:`evaluator`."""
         return self.evaluator(scores)(self.parameters[None])[0]
 
     def evaluator(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
@@ -259,7 +259,10 @@ class FlexibleCurve(Tabular):
     method: str
 
     def contains(self, scores: ArrayLike, rates: ArrayLike) -> bool:
-        """Return whether a curve lies within the simultaneous band at all the given scores (inside the range of the band)."""
+        """Return whether a curve (scores, rates) lies within the simultaneous band (to 1e-12) at all the given scores.
+
+        The band is interpolated linearly between the scores of this curve, and constant beyond them.
+        """
         s = validation.check_points(scores, "scores")
         r = validation.check_points(rates, "rates", s.shape)
         low, high = (np.interp(s, self.score, edge) for edge in (self.lowest, self.highest))

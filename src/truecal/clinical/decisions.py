@@ -186,7 +186,11 @@ class DecisionCurve(Tabular):
 
 
 def decision_curve(cohort: Cohort, thresholds: Float64s, level: float, name: str) -> DecisionCurve:
-    """Compute the net benefit of one model at thresholds (k,) in (0, 1), with intervals (equation of :func:`net_benefit`)."""
+    """Compute the net benefit of one model at thresholds (k,) in (0, 1), with intervals (equation of :func:`net_benefit`).
+
+    Rows with a score at or above the threshold t are treated: a row contributes 1 if it is an event, else -t / (1 - t), and 0
+    untreated.
+    """
     odds = thresholds / (1 - thresholds)
     y = cohort.outcomes[:, None]
     if_treated = y - (1 - y) * odds  # net benefit of treating a row
@@ -269,7 +273,7 @@ class DecisionComparison:
         return Frame({"threshold": self[a].thresholds, "difference": value, "low": low, "high": high})
 
     def frame(self) -> Frame:
-        """Return the numbers of all curves as one table."""
+        """Return the numbers of all curves as one table: column "model", then those of :meth:`DecisionCurve.frame`."""
         return Frame.from_records([{"model": n, **row} for n, curve in self.curves.items() for row in curve.frame()])
 
     def __str__(self) -> str:

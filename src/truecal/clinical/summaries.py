@@ -221,7 +221,7 @@ class Clinical(Tabular):
 
     @cached_property
     def curve(self) -> FlexibleCurve:
-        """The restricted cubic spline behind ICI, with pointwise and simultaneous bands."""
+        """The restricted cubic spline behind ICI, with bands at `level`, at 101 scores from the 1st to the 99th percentile."""
         return spline_band(self.fit, score_grid(self.cohort), self.level, np.random.default_rng(0))
 
     def frame(self) -> Frame:
@@ -242,7 +242,10 @@ class Clinical(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; infinite limits are None."""
+        """Return plain values for JSON: counts and settings by name, every number as {"value", "low", "high"}, warnings, sites.
+
+        Infinite numbers are None; "sites" is left out where there are none.
+        """
 
         def plain(x: float) -> float | None:
             """Replace an infinite number by None."""
@@ -367,12 +370,14 @@ class Sites:
         return Frame.from_records(records)
 
     def curves(self) -> Frame:
-        """Return the flexible curves of all sites as one table."""
+        """Return the flexible curves of all sites as one table: column "site", then those of :class:`FlexibleCurve`."""
         frames = [(name, site.curve.frame()) for name, site in zip(self.names, self.results, strict=True)]
         return Frame.from_records([{"site": name, **row} for name, frame in frames for row in frame])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON: "by", "each" (the summary by site) and "heterogeneity" (pooled mean, limits, tau, i2,
+        p_value).
+        """
         spread = {
             name: {
                 "pooled": h.pooled.value,
@@ -414,7 +419,7 @@ _FEW_PATIENTS = 20  # derived: clusters below which their variance has a relativ
 
 
 def summarise(cohort: Cohort, level: float, rng: np.random.Generator, sites: Sites | None = None) -> Clinical:
-    """Compute all numbers of one cohort; `sites` is passed on to the result."""
+    """Compute all numbers of one cohort, with intervals at `level`; `rng` is for ICI, E50, E90 and Emax, `sites` is passed on."""
     line = calibration_line(cohort, level)
     fit = fit_spline(cohort)
     return Clinical(
@@ -529,7 +534,10 @@ def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heter
 
 
 def _paule_mandel(x: Float64s, variance: Float64s) -> float:
-    """Return Paule and Mandel's tau^2: Q(tau^2) = k - 1 for estimates x (k,) with variances (k,); 0 where Q(0) <= k - 1."""
+    """Return Paule and Mandel's tau^2, at which Q = sum (x - mean)^2 / (variance + tau^2) is k - 1; 0 where Q(0) is not above.
+
+    x and `variance` are (k,); the mean is weighted by 1 / (variance + tau^2).
+    """
     from scipy.optimize import brentq
 
     def excess(tau2: float) -> float:
