@@ -69,7 +69,11 @@ class Category:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the frequency lies in the interval of the word; None where its confidence interval does not decide."""
+        """Whether the frequency lies in the word's interval: True or False if all of its confidence interval lies inside or
+        outside.
+
+        None where the confidence interval does not decide, and without outputs.
+        """
         if self.outcome_low is None or self.outcome_high is None:
             return None
         if self.outcome_low >= self.low and self.outcome_high <= self.high:
@@ -120,17 +124,20 @@ class LikertReport(Tabular):
         return Frame(columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the words as plain values, ready for JSON."""
+        """Return plain values for JSON: "categories" (the rows of :meth:`frame`), "outside" and "level"."""
         return {"categories": list(self.frame()), "outside": self.outside, "level": float(self.level)}
 
     @property
     def passed(self) -> bool:
-        """Whether no word is shown to be wrong; a limit that is not a number does not pass."""
+        """Whether no word has `holds` False; a category whose `outcome_low` is NaN does not pass."""
         return not any(c.holds is False or c.outcome_low != c.outcome_low for c in self.categories)
 
     @property
     def gate(self) -> str:
-        """Last line of a gate: PASS or FAIL, the number that decides, and what would change it."""
+        """Last line of a gate: "PASS: at 95% no word is shown to be wrong", with the number of words that are not certain.
+
+        Or "FAIL: ..." about the first word that does not hold, with the limits of its frequency, its interval, and the remedy.
+        """
         if self.passed:
             undecided = sum(category.holds is None for category in self.categories)
             undecided_note = (
@@ -147,7 +154,9 @@ class LikertReport(Tabular):
         )
 
     def _headline(self) -> str:
-        """Write the numbers of predictions and categories, and of predictions outside all intervals if there are any."""
+        """Write the numbers of predictions and words, such as "3000 predictions in 3 categories, 2 outside" (nothing for 0
+        outside).
+        """
         outside = f", {self.outside} outside" if self.outside else ""
         return f"{sum(c.count for c in self.categories)} predictions in {len(self.categories)} categories{outside}"
 

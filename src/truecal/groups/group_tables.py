@@ -55,7 +55,7 @@ class GroupedSketches(Protocol):
 
 
 def _redraw_count(level: float, groups: int) -> int:
-    """Return the number of redraws: 199, or 999 for up to 200 groups, and 10 / (1 - level) at least."""
+    """Return the number of redraws: 999 for up to 200 groups, else 199, and at least ceil(10 / (1 - level)) - 1."""
     return max(999 if groups <= _FEW_GROUPS else 199, int(np.ceil(10 / (1 - level) - 1e-9)) - 1)
 
 
@@ -160,7 +160,9 @@ class Subgroups(Tabular):
 
     @property
     def flagged(self) -> NDArray[np.bool_]:
-        """Which groups are miscalibrated, at `level` for all of them together."""
+        """Which groups are miscalibrated at `level` for all of them together, shape (groups,): adjusted p-value at most 1 -
+        level.
+        """
         return self.adjusted <= 1 - self.level
 
     def beyond(self, tolerance: float) -> NDArray[np.bool_]:
@@ -221,7 +223,9 @@ class Subgroups(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return groups, their numbers and the error of all rows as plain values."""
+        """Return plain values for JSON: "by", "level", "groups" (the rows of :meth:`frame`) and "overall" (the error of all
+        rows).
+        """
         return {
             "by": list(self.by),
             "level": float(self.level),
@@ -230,7 +234,7 @@ class Subgroups(Tabular):
         }
 
     def _headline(self) -> str:
-        """Write the number of groups, their columns, the number of miscalibrated groups and the level."""
+        """Write what was tested, such as "3 groups by site, 1 miscalibrated at 95%"."""
         return f"{len(self.names)} groups by {' x '.join(self.by)}, {int(self.flagged.sum())} miscalibrated at {self.level:.0%}"
 
     def __str__(self) -> str:
@@ -364,7 +368,11 @@ def _order_groups(
     level: float,
     overall: tc.Estimate,
 ) -> Subgroups:
-    """Build the table of groups, the largest error first and untested groups last; `estimates` are those of tested groups."""
+    """Build the table of groups, the largest error first and untested groups last, in their given order where errors are equal.
+
+    `names`, `counts` and `tested` (a mask) are of all groups; `estimates` and `adjusted` p-values of the tested ones. Intervals of
+    groups that are not significant are lowered to 0.
+    """
     values, p_values = np.full(len(names), -np.inf), np.full(len(names), np.nan)
     values[tested], p_values[tested] = [float(e.value) for e in estimates], adjusted
     by_group = dict(zip(np.flatnonzero(tested).tolist(), estimates, strict=True))

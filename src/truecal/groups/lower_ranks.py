@@ -134,7 +134,9 @@ def beyond_top(
         confidence = np.average(top.probs, axis=0, weights=preds.weights)
 
         def accuracy(k: int, top: Sample = top, weights: Float64s | None = preds.weights) -> float:
-            """Compute the weighted share of rows whose label is among the k most probable classes."""
+            """Compute the weighted share of rows whose label is among the k most probable classes (its rank in `top` is below
+            k).
+            """
             return float(np.average(top.labels < k, weights=weights))
 
         for k in ranks:
@@ -191,7 +193,7 @@ def _rank_confidence(preds: tc.Predictions, k: int) -> Floats:
 
 
 def _check_ks(ks: Sequence[int], classes: int) -> list[int]:
-    """Return the distinct k, sorted; refuse those below 1 or above the number of classes."""
+    """Return the distinct k, ascending; refuse none, and those that are no whole numbers from 1 to the number of classes."""
     if not hasattr(ks, "__len__") or len(ks) == 0:
         raise InputError(f"give a list with at least one k, such as ks=[1, 5], not {ks!r}")
     for k in ks:
@@ -202,7 +204,10 @@ def _check_ks(ks: Sequence[int], classes: int) -> list[int]:
 
 
 def _check_methods(methods: Mapping[str, tc.Predictions], baseline: str | None) -> str:
-    """Return the name of the baseline, the first method by default; refuse methods of other labels or numbers of classes."""
+    """Return the name of the baseline (None: the first method).
+
+    Refuses an empty mapping, an unknown baseline, and methods of other labels or another number of classes.
+    """
     if not isinstance(methods, Mapping) or not methods:
         raise InputError("methods must be a mapping such as {'raw': predictions, 'temperature': predictions}")
     first = next(iter(methods)) if baseline is None else baseline

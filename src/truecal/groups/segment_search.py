@@ -111,7 +111,10 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """The levels in words that are safe to print, however columns and values are named."""
+        """The levels in words, such as "country is BR, age 30 to below 60"; "all rows" without levels.
+
+        Control characters are escaped, and names and values cut to 48 characters.
+        """
         relations = {"value": " is ", "other": " is one of ", "missing": " is ", "range": " "}
         levels = (f"{_shorten(level.column)}{relations[level.kind]}{_shorten(level.text)}" for level in self.levels)
         return ", ".join(levels) or "all rows"
@@ -204,7 +207,11 @@ class Audit(Tabular):
 
     @property
     def gate(self) -> str:
-        """Last line of a gate: PASS or FAIL, the number that decides, and what would change it."""
+        """Last line of a gate: PASS or FAIL, the level, and the segment whose limits lie farthest from 0, with the limit nearer to
+        0.
+
+        It fails on segments beyond the tolerance, or on any significant one without a tolerance; of these the worst is named.
+        """
         sure = f"at {self.level:.0%} for all {self.searched:,} segments together"
         failing = [segment for segment in self.segments if segment.beyond is not False]
         if not failing and not self.segments:
@@ -220,12 +227,15 @@ class Audit(Tabular):
         return f"FAIL: {sure}, {where} off by at least {lower}{allowed}; {remedy}"
 
     def tree(self) -> Iterator[tuple[int, Segment]]:
-        """Yield every segment with its depth in the tree, below the listed segment of most columns that contains it."""
+        """Yield (depth, segment) of every segment, each followed by those whose parent it is.
+
+        The parent is the listed segment of most columns whose levels are a proper subset; segments without one have depth 0.
+        """
         containing = {s: [t for t in self.segments if set(t.levels) < set(s.levels)] for s in self.segments}
         parents = {s: max(larger, key=lambda t: len(t.levels), default=None) for s, larger in containing.items()}
 
         def below(parent: Segment | None, depth: int) -> Iterator[tuple[int, Segment]]:
-            """Yield the segments whose parent this is, each followed by those below it."""
+            """Yield (depth, segment) of the segments with this parent (None: no parent), each followed by those below it."""
             for segment in self.segments:
                 if parents[segment] == parent:
                     yield depth, segment
@@ -240,7 +250,7 @@ class Audit(Tabular):
         return Frame({"depth": [depth for depth, _ in rows], **numbers})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return segments and what was searched as plain values, ready for JSON."""
+        """Return plain values for JSON: the attributes, "passed", "segments" (depth, "where", numbers, curve) and "overall"."""
         segments = [
             {
                 "depth": depth,
@@ -270,7 +280,12 @@ class Audit(Tabular):
         return text
 
     def _verdict(self) -> str:
-        """Write in one or two sentences how many segments are miscalibrated and how many explain the others."""
+        """Write how many segments are miscalibrated, such as "4 segments are miscalibrated.
+
+        They overlap: one segment explains the other 3."
+
+        Without any: "No segment is miscalibrated beyond chance."
+        """
         listed, others = len(self.segments), self.flagged - len(self.segments)
         if not listed:
             return "No segment is miscalibrated beyond chance."
@@ -429,7 +444,9 @@ def audit(
 
 
 def _smallest_segment(records: Records, min_rows: int | None) -> int:
-    """Return the smallest number of rows of a tested segment: `min_rows`, or 50 and at least a thousandth of all rows."""
+    """Return the fewest rows of a tested segment: `min_rows`, or 50 and at least a thousandth of all rows; refuse more than there
+    are.
+    """
     total = float(records.count.sum())
     if min_rows is not None:
         options.whole(min_rows, "min_rows", 2)

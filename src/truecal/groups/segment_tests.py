@@ -77,7 +77,7 @@ class SegmentTests:
     def of(cls, sums: SegmentSums) -> SegmentTests:
         """Choose the pairs with enough rows: `sums.smallest` for a whole segment, half of it for a part of its scores.
 
-        A contrast is skipped if it has the same rows as a wider one.
+        A contrast is skipped if it has the same rows as a wider one; the slope needs rows in at least two quarters.
         """
         filled = sums.rows > 0
         inside = CONTRASTS != 0
@@ -311,7 +311,7 @@ def _cluster_correlation(records: Records, variance: Float64s) -> float:
 
 
 def _residuals(records: Records, ones: NDArray[Any]) -> NDArray[np.float32]:
-    """Compute weighted residuals w (ones - n c) of observed or redrawn `ones` (records, d), in single precision."""
+    """Compute weighted residuals w (ones - n c) of observed or redrawn `ones` (records, d), in single precision: (records, d)."""
     # subtracted in double precision: a large count has more digits than single precision
     return (records.weight[:, None] * (ones - (records.count * records.score)[:, None])).astype(np.float32)
 
@@ -389,12 +389,12 @@ def _likelihood_limits(score: Float64s, mass: Float64s, ones: float, critical: f
     """
 
     def expected_ones(shift: float) -> float:
-        """Return the expected number of positive outcomes if all log odds are shifted."""
+        """Return the expected number of positive outcomes if all log odds are shifted by this much."""
         odds = score * np.exp(shift)
         return float((mass * odds / (1 - score + odds)).sum())
 
     def deviance(shift: float) -> float:
-        """Return -2 times the log likelihood of the outcomes less that of shift 0."""
+        """Return -2 times the log likelihood of the outcomes at shifted log odds, less that at shift 0."""
         return 2 * float((mass * np.log1p(score * np.expm1(shift))).sum() - shift * ones)
 
     best = _root(lambda shift: expected_ones(shift) - ones, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
@@ -450,7 +450,9 @@ def select_explaining_segments(null: SegmentNull, significant: Float64s, limit: 
 
 
 def _evidence_after(null: SegmentNull, score: Float64s) -> Float64s:
-    """Compute u of every test on corrected scores (records,); deviations change in proportion to those of independent rows."""
+    """Compute u of every test, shape (tests,), on corrected scores (records,); deviations change as those of independent rows
+    do.
+    """
     tests, records = null.tests, null.tests.records
     sums = tests.contrast_sums(records.residual(score)[:, None])[:, 0]
     before, _ = tests.null_moments(records.score)

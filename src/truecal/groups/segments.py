@@ -34,7 +34,11 @@ Kind = Literal["value", "range", "missing", "other"]
 
 @dataclass(frozen=True)
 class Level:
-    """One level of a column: a value, a range low <= x < high, missing values, or all values but the listed ones."""
+    """One level of a column: a value, a range low <= x < high, missing values, or all values but the listed ones.
+
+    `text` is how it is shown. `values` are the texts of a "value" (one), or those that "other" excludes; `low` and `high` limit a
+    "range".
+    """
 
     column: str
     text: str
@@ -61,7 +65,9 @@ class Level:
         return ~missing & (~chosen if self.kind == "other" else chosen)
 
     def record(self) -> dict[str, Any]:
-        """Return plain values for JSON; an open end is None."""
+        """Return the fields by name for JSON: "column", "text", "kind", "values" (a list), "low" and "high"; an open end is
+        None.
+        """
         ends = (None if np.isinf(end) else end for end in (self.low, self.high))
         return {
             "column": self.column,
@@ -273,7 +279,10 @@ class Records:
         unit: Indices | None = None,
         class_column: str | None = None,
     ) -> Records:
-        """Make records, of one row and weight 1 each by default, with the edges between quarters of the rows by score."""
+        """Make records, of one row and weight 1 each by default, with the edges between quarters of the rows by score.
+
+        An edge is the first score at which more than 1/4, 2/4 or 3/4 of the rows are at or below.
+        """
         count, weight = (np.ones(len(score)) if values is None else values for values in (count, weight))
         order = np.argsort(score, kind="stable")
         reached = np.cumsum(count[order])
@@ -286,17 +295,17 @@ class Records:
 
     @cached_property
     def mass(self) -> Float64s:
-        """Count times weight."""
+        """Count times weight of every record, shape (records,)."""
         return self.count * self.weight
 
     @cached_property
     def weighted(self) -> bool:
-        """Whether rows have importance weights."""
+        """Whether any record has a weight other than 1."""
         return bool((self.weight != 1).any())
 
     @cached_property
     def region(self) -> NDArray[np.intp]:
-        """Quarter of the scores of every record, 0 to 3."""
+        """Quarter of the scores of every record, 0 to 3, shape (records,); a score on an edge belongs to the quarter above."""
         return np.searchsorted(self.edges, self.score, "right")
 
     def residual(self, score: Float64s) -> Float64s:
@@ -484,7 +493,10 @@ class SegmentSums:
         return inside
 
     def _membership(self, subset: Subset) -> Any:
-        """Make the sparse 0/1 matrix (cells, records) of the intersections of columns and the quarters of the scores."""
+        """Make the sparse 0/1 matrix (cells, records) of the intersections of some columns' levels with the quarters of the scores.
+
+        Cells are in row-major order: the level of the first column of `subset` varies slowest, the quarter fastest.
+        """
         from scipy.sparse import csr_array
 
         records, sizes = self.records, [*(self._sizes[j] for j in subset), REGIONS]
@@ -495,7 +507,10 @@ class SegmentSums:
         return csr_array((np.ones(len(records), np.float32), order, ends), shape=(cells, len(records)))
 
     def _tables(self, values: NDArray[Any]) -> dict[Subset, NDArray[Any]]:
-        """Compute the table of every subset: one axis per column, then quarters, then the columns of `values`."""
+        """Sum values (records, d) over all intersections of levels, by subset of columns.
+
+        A table has one axis per column of the subset, of the length of its levels, then one of the 4 quarters, then d.
+        """
         values = np.ascontiguousarray(values)
         tables: dict[Subset, NDArray[Any]] = {}
         for subset in self._subsets:
