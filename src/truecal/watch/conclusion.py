@@ -45,7 +45,7 @@ class WatchConclusion:
 
     @property
     def affected(self) -> tuple[GroupStep, ...]:
-        """Groups that raise the alarm or changed, those with most evidence first."""
+        """Groups that raise the alarm or changed, by falling log e-value."""
         groups = [group for group in self.step.groups.values() if group.alarm or group.changed]
         return tuple(sorted(groups, key=lambda group: -group.log_e))
 
@@ -56,7 +56,7 @@ class WatchConclusion:
 
     @property
     def headline(self) -> str:
-        """The verdict in a word."""
+        """The verdict in a word: "Alarm", else "Changed", else "No alarm"."""
         return "Alarm" if self.step.alarm else "Changed" if self.step.changed else "No alarm"
 
     @property
@@ -66,7 +66,13 @@ class WatchConclusion:
 
     @property
     def sentence(self) -> str:
-        """Sentence that names the group with an alarm or change, its start, the region of scores and the remedy."""
+        """Sentence on the affected group of most evidence: "off by more than 0.02 since about 2026-05-11; <where>.
+
+        Advice: <remedy>."
+
+        Its name precedes it among several groups, with the number of affected ones if there are more. Without an alarm or change:
+        "No sign that calibration is off by more than 0.02, after 20 batches."
+        """
         if not self.off:
             batches = "1 batch" if self.batches == 1 else f"{self.batches} batches"
             return f"No sign that calibration is off by more than {self.tolerance:g}, after {batches}."
@@ -91,11 +97,13 @@ class WatchConclusion:
 
     @property
     def gate(self) -> str:
-        """The last line of a command: the verdict and what it is about."""
+        """The last line of a command: the headline in capitals, a colon, and the sentence."""
         return f"{self.headline.upper()}: {self.sentence}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict, its sentences and settings as plain values, as `--json` prints them under "conclusion"."""
+        """Return plain values for JSON: headline, sentence, reading, gate, passed, the settings, and "affected" (names of
+        groups).
+        """
         names = ("headline", "sentence", "reading", "gate", "passed", "batches", "tolerance", "alpha", "run_length")
         affected = [group.name for group in self.affected]
         return {**{name: plain(getattr(self, name)) for name in names}, "affected": affected}

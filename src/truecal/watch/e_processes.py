@@ -63,7 +63,7 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """Number of rows, the sum of `n`."""
         return round(float(self.n.sum()))
 
     def __add__(self, other: Batch) -> Batch:
@@ -223,7 +223,11 @@ class Experts:
 
     @cached_property
     def spans(self) -> Float64s:
-        """Membership of bins in disjoint runs of 1, 2, 4 and 8 from the first bin on, but that of all bins, shape (runs, bins)."""
+        """Membership (0 or 1) of bins in runs of 1, 2, 4 and 8 bins that divide all bins from the first on, shape (runs, bins).
+
+        The run of all bins is left out, and so are repeated ones; the last run of a width may be shorter. Sorted by first and last
+        bin.
+        """
         last = len(self.cuts) + 1
         runs = {(i, min(i + width, last)) for width in (1, 2, 4, 8) for i in range(0, last, width)} - {(0, last)}
         members = np.zeros((len(runs), last))
@@ -243,7 +247,11 @@ class Experts:
 
     @cached_property
     def prior(self) -> Float64s:
-        """Log share of every expert in the mixture; kinds without experts (one bin) leave their share unused."""
+        """Log share of every expert in the mixture, shape (experts,); kinds without experts (one bin) leave their share unused.
+
+        The share of a kind (`SHARES`) is divided equally among its experts, but falls as 1 / distance beyond shifts of 0.1, offsets
+        of 0.5 and local distances of 0.16.
+        """
         weights = np.ones(len(self.kinds))
         weights[self.kinds == "shift"] = np.minimum(_LARGE_SHIFT / np.abs(SHIFTS), 1.0)
         weights[self.kinds == "offset"] = np.minimum(_LARGE_OFFSET / np.abs(OFFSETS), 1.0)
@@ -274,16 +282,17 @@ class Experts:
         inside = self.spans.T[self.bin_of(mean), :, None]  # (scores, runs of bins, 1)
 
         def of_experts(values: Float64s) -> Float64s:
-            """Expand values (scores, tilts) to (scores, experts): the local ones once for every run of bins."""
+            """Expand values (scores, tilts) to (scores, experts): the local ones once for every run of bins, 0 outside the run."""
             local = inside * values[:, None, _GLOBAL:]
             return np.concatenate([values[:, :_GLOBAL], local.reshape(len(mean), -1)], axis=1)
 
         return Bets(of_experts(tilt), of_experts(cost), of_experts(mirror_loss))
 
     def _play_units(self, rows: UnitRows) -> BatchGrowth:
-        """Make one bet per cluster, the mean of its rows' factors, whose mean is at most 1 under any dependence.
+        """Compute the growth by one bet per cluster, the mean of its rows' factors, whose mean is at most 1 under any dependence.
 
-        A row outside an expert's bins has the factor 1.
+        A row outside an expert's bins has the factor 1. The log growth sums the logs of these means, the mirror loss the means of 1
+        - exp(-m).
         """
         growth, mirror_loss = np.zeros(len(self.prior)), np.zeros(len(self.prior))
         for part in rows.parts(_ROWS_AT_ONCE):
@@ -409,7 +418,9 @@ class Evidence:
     def after(self, growth: BatchGrowth) -> Evidence:
         """Return the evidence after one more batch: capital so far plus a new start at this batch, times the growth.
 
-        Logs are rounded down to float32, so that a stored state never overstates the evidence.
+        ever' = log(exp(ever) + w exp(log_entry)) + log_growth with w the `starting_weight`, change' the same with w = 1, and best'
+        = max(best, log_entry) + log_growth, `since` being this batch where log_entry is larger. Logs are rounded down to float32,
+        so that a stored state never overstates the evidence.
         """
         batch, (log_growth, log_entry) = self.batches + 1, growth
         ever = np.logaddexp(self.ever, np.log(starting_weight(batch)) + log_entry) + log_growth
@@ -420,12 +431,17 @@ class Evidence:
 
     @cached_property
     def log_e(self) -> float:
-        """Log e-value that calibration was ever off by more than the tolerance; 0 at the start."""
+        """Log e-value that calibration was ever off by more than the tolerance: log(sum exp(ever) + unspent weight); 0 at the
+        start.
+        """
         return float(np.logaddexp(logsumexp(self.ever), np.log(unspent_weight(self.batches))))
 
     @cached_property
     def log_change(self) -> float:
-        """Log of the Shiryaev-Roberts statistic; within the tolerance it reaches log N at most once in N batches on average."""
+        """Log of the Shiryaev-Roberts statistic, log(sum exp(change)).
+
+        Within the tolerance it reaches log N at most once in N batches on average.
+        """
         return float(logsumexp(self.change))
 
     @property
@@ -459,7 +475,7 @@ class MeanError:
     squares: float = 0.0
 
     def plus(self, size: float, total: float, squares: float) -> MeanError:
-        """Add rows, and the sums of their residuals and squared residuals."""
+        """Return the sums with `size` more rows, the sum `total` of their residuals and `squares` of the squares."""
         return MeanError(self.size + size, self.total + total, self.squares + squares)
 
     @property
@@ -468,7 +484,11 @@ class MeanError:
         return self.total / self.size if self.size else 0.0
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the limits of the confidence sequence, which hold at all times together with probability 1 - alpha.
+        """Return the limits of the confidence sequence, which hold at all times together with probability 1 - alpha, within [-1,
+        1].
+
+        They are mean -+ d, d the smallest at which the mean of exp(b size d - psi(b) squares) over 30 bets b reaches 2 / alpha,
+        with psi(b) = -log(1 - b) - b and b = 0.9 2^(-k/2), k = 0..29.
 
         >>> [round(end, 4) for end in MeanError(3000, 60.0, 500.0).interval(0.05)]
         [-0.0079, 0.0479]
@@ -507,7 +527,11 @@ class Blocks:
         return cls((), (), np.zeros((0, 3, len(experts.cuts) + 1)))
 
     def plus(self, number: int, batch: Batch, experts: Experts) -> Blocks:
-        """Return the blocks with the batch of this number added; more than five blocks of a length join the two oldest."""
+        """Return the blocks with the batch of this number added as one of length 1; its scores are counted by the experts' bins.
+
+        Where more than five blocks have one length, the two oldest of them become one of twice the length. Sums are rounded to
+        float32.
+        """
         bins, count = experts.bin_of(batch.mean), len(experts.cuts) + 1
         new = [np.bincount(bins, values, count) for values in (batch.n, batch.ones, batch.n * batch.mean)]
         first, lengths, sums = [*self.first, number], [*self.lengths, 1], [*self.sums, np.array(new)]
@@ -569,7 +593,9 @@ class Stream:
 
     @property
     def start(self) -> int:
-        """Batch (of all, from 1) with which a change most likely began."""
+        """Batch (of all, from 1) with which a change most likely began: `evidence.start` plus the batches before the last
+        restart.
+        """
         return self.batches - self.evidence.batches + self.evidence.start
 
 

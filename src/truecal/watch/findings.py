@@ -44,11 +44,11 @@ class ScoreRegion:
 
     @property
     def direction(self) -> str:
-        """Whether the scores are too high or too low, in words."""
+        """Whether the scores are too high or too low, in the words of the lens, such as "predicted too high"."""
         return names.tendency(self.lens, self.error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Return plain values for JSON: low, high, rows, mean_score, frequency, "difference" (the error) and "direction"."""
         numbers = {name: value for name, value in vars(self).items() if name != "lens"}
         return {**numbers, "difference": self.error, "direction": self.direction}
 
@@ -200,32 +200,34 @@ class GroupStep:
 
     @property
     def e_value(self) -> float:
-        """The e-value."""
+        """The e-value, exp(`log_e`), at most about 1e304."""
         return e_value(self.log_e)
 
     @property
     def name(self) -> str:
-        """The group in words."""
+        """The group in words, its values joined by commas; "all rows" without any."""
         return group_name(self.group)
 
     @property
     def state(self) -> str:
-        """ "alarm", "changed" or "ok"."""
+        """State in a word: "alarm", else "changed", else "ok"."""
         return "alarm" if self.alarm else "changed" if self.changed else "ok"
 
     @property
     def remedy(self) -> str:
-        """Text of the advice, with the offset in log odds where one suffices."""
+        """Text of the advice: "wait", "refit", or such as "an offset of +0.25 in log odds suffices"."""
         offset = f"an offset of {self.offset:+.2f} in log odds suffices"
         return offset if self.advice == "offset suffices" else self.advice
 
     @property
     def where(self) -> str:
-        """Text of the class and the region of scores with the largest difference, predicted and observed."""
+        """Text of `worst`, such as "scores 0.8 to 1: predicted too high by 4 points (...)", after "class cat, " where classes are
+        watched.
+        """
         return f"{self.worst}" if self.worst_class is None else f"class {self.worst_class}, {self.worst}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Return plain values for JSON: the attributes with "difference" for the error, "e_value", and `worst` as a dict."""
         renamed = {"error": "difference", "low": "difference_low", "high": "difference_high"}
         numbers = [name for name in self.__dataclass_fields__ if name not in ("group", "worst")]
         return {
@@ -289,7 +291,7 @@ class WatchStep:
 
     @property
     def e_value(self) -> float:
-        """The weighted mean of the groups' e-values."""
+        """The weighted mean of the groups' e-values, exp(`log_e`), at most about 1e304."""
         return e_value(self.log_e)
 
     def __getattr__(self, name: str) -> Any:
@@ -299,7 +301,9 @@ class WatchStep:
         return getattr(max(self.groups.values(), key=lambda step: step.log_e), name)
 
     def frame(self) -> Frame:
-        """Return one row per group."""
+        """Return one row per group: "group", time, rows, evidence, alarm, change, error with limits, advice, offset and
+        `worst_...`.
+        """
         state = ("at", "rows", "of", "rows_seen", "log_e", "p_value", "alarm", "changed", "since")
         numbers = ("error", "low", "high", "advice", "offset")
         return Frame.from_records(
@@ -314,7 +318,7 @@ class WatchStep:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+        """Return plain values for JSON: the attributes, "e_value", and "groups" (a dict for each)."""
         return {
             "at": self.at,
             "alarm": self.alarm,

@@ -46,7 +46,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Incoming:
-    """Batches of every group, one per class where classes are watched, with the weights of the classes."""
+    """Batches of every group, one per class where classes are watched, with the weights of the classes.
+
+    `shares` and `labels` have one entry per class: (1.0,) and (None,) for one outcome per row.
+    """
 
     batches: dict[Group, tuple[Batch, ...]]
     shares: tuple[float, ...]

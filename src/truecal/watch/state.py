@@ -145,7 +145,7 @@ class History:
         return on_time[-1] if on_time else ""
 
     def frame(self) -> Frame:
-        """Return one row per batch."""
+        """Return one row per line, with the fields of :class:`Line` but the fingerprint as columns."""
         names = [item.name for item in fields(Line) if item.name != "fingerprint"]
         return Frame({name: [getattr(line, name) for line in self.lines] for name in names})
 
@@ -214,17 +214,17 @@ class WatchedGroup:
 
     @property
     def log_e(self) -> float:
-        """Log of the mean e-value over classes."""
+        """Log of the mean e-value over classes, weighted by `shares`."""
         return log_mean_evidence([stream.evidence.log_e for stream in self.streams], list(self.shares))
 
     @property
     def log_change(self) -> float:
-        """Log of the mean over classes of the evidence for a change."""
+        """Log of the mean over classes of the evidence for a change, weighted by `shares`."""
         return log_mean_evidence([stream.evidence.log_change for stream in self.streams], list(self.shares))
 
     @property
     def leader(self) -> int:
-        """Position of the class with the strongest evidence."""
+        """Position of the class with the largest log e-value, the first of equal ones."""
         return int(np.argmax([stream.evidence.log_e for stream in self.streams]))
 
     def after(self, batches: tuple[Batch, ...]) -> WatchedGroup:
@@ -428,7 +428,11 @@ def _encode(value: Any) -> Any:
 
 
 def _decode(kind: Any, value: Any) -> Any:
-    """Convert a value of JSON to a type; what does not fit raises one of the errors of :func:`from_text`."""
+    """Convert a value of JSON to a type, as `_encode` wrote it; what does not fit raises one of the errors of :func:`from_text`.
+
+    A dataclass is read from the list of its fields, a tuple from a list, an array from [shape, base64], `X | None` from null or X.
+    Numbers must be finite, whole numbers not negative, and booleans are no numbers.
+    """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is UnionType:
         return None if value is None else _decode(arguments[0], value)

@@ -84,6 +84,7 @@ def _locked(method: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(method)
     def call(*arguments: P.args, **options: P.kwargs) -> T:
+        """Call the method with the lock of the watch (its first argument) held."""
         with arguments[0]._lock:  # type: ignore[attr-defined]
             return method(*arguments, **options)
 
