@@ -1,5 +1,7 @@
 """Shared settings of the suite."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +15,7 @@ for name, examples in (("quick", 10), ("truecal", 25)):
     )
 settings.load_profile("truecal")
 
+os.environ["MPLBACKEND"] = "Agg"  # figures are drawn into memory, here and in the processes that tests start
 
 # Tests that take longest or wait for other processes: begun last, they would keep one worker busy when all others are done.
 _FIRST = (

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from functools import cache
 from types import ModuleType
 
 import pytest
@@ -47,20 +46,18 @@ NOT_IMPERATIVE = set(
 )
 
 
-@cache
-def public_names() -> dict[str, object]:
-    """Functions and classes of the package's surface and of its public modules, each by its first name."""
-    objects: dict[object, str] = {}
-    for name in tc.__all__:
-        value = getattr(tc, name)
-        if not isinstance(value, ModuleType):
-            objects.setdefault(value, name)
-            continue
-        for inner in getattr(value, "__all__", [n for n in vars(value) if not n.startswith("_")]):
-            part = getattr(value, inner)
-            if getattr(part, "__module__", "").startswith("truecal") and callable(part):
-                objects.setdefault(part, f"{name}.{inner}")
-    return {name: value for value, name in objects.items()}
+def public_objects(name: str) -> dict[str, object]:
+    """The function or class of that name; of a public module, its functions and classes."""
+    value = getattr(tc, name)
+    if not isinstance(value, ModuleType):
+        return {name: value}
+    inner_names = getattr(value, "__all__", [n for n in vars(value) if not n.startswith("_")])
+    parts = {f"{name}.{inner}": getattr(value, inner) for inner in inner_names}
+    return {
+        inner: part
+        for inner, part in parts.items()
+        if getattr(part, "__module__", "").startswith("truecal") and callable(part)
+    }
 
 
 def sections(text: str) -> dict[str, str]:
@@ -183,12 +180,15 @@ def public_methods(owner: type) -> dict[str, object]:
     return methods
 
 
-@pytest.mark.parametrize("name", sorted(public_names()))
-def test_docstring_is_complete(name):
-    assert not lacks(public_names()[name])
+@pytest.mark.parametrize("name", tc.__all__)
+def test_docstrings_are_complete(name):
+    objects = public_objects(name)
+    assert objects
+    assert not {inner: problems for inner, value in objects.items() if (problems := lacks(value))}
 
 
 if __name__ == "__main__":
-    for public_name, public_value in sorted(public_names().items()):
-        for problem in lacks(public_value):
-            print(f"{public_name}: lacks {problem}")
+    for public_name in tc.__all__:
+        for inner_name, public_value in public_objects(public_name).items():
+            for problem in lacks(public_value):
+                print(f"{inner_name}: lacks {problem}")

@@ -6,7 +6,6 @@ import re
 import shutil
 from html.parser import HTMLParser
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -16,7 +15,6 @@ from truecal.cli.main import main
 from truecal.pages.dossier import write_dossier
 from truecal.plot import DecisionDisplay, FlexibleDisplay, ForestDisplay
 
-mpl.use("Agg")
 P, Y, CLUSTERS = WORLDS[1].draw(np.random.default_rng(6), 600, 2)
 SITE = np.array(["north <b>", "south", "west"])[np.arange(600) // 200]
 PREDS = tc.Predictions.from_probs(P, Y, clusters=CLUSTERS, columns={"site": SITE})
@@ -35,7 +33,7 @@ def table(tmp_path_factory):
 def test_displays_draw_what_was_computed():
     from matplotlib import pyplot
 
-    before = dict(mpl.rcParams)
+    before = dict(pyplot.rcParams)
     summary = tc.clinical.summary(PREDS, by="site")
     forest = ForestDisplay.from_sites(summary.sites, "slope")
     assert forest.frame()["value"][1] == summary.sites["south"].slope.value
@@ -45,7 +43,7 @@ def test_displays_draw_what_was_computed():
     assert len(decision.frame()) == 4
     flexible = FlexibleDisplay.from_curves({"all": summary.curve}, scores=P)
     assert flexible.frame()["outcome"] == pytest.approx(summary.curve.outcome)
-    assert dict(mpl.rcParams) == before
+    assert dict(pyplot.rcParams) == before
     with pytest.raises(tc.InputError, match=r"number must be .*, not 'auc'"):
         ForestDisplay.from_sites(summary.sites, "auc")
     pyplot.close("all")

@@ -12,7 +12,6 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ip
 def test_notebook_runs(path, tmp_path, monkeypatch, capsys):
     for package in ("sklearn", "polars", "matplotlib"):
         pytest.importorskip(package)
-    monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.chdir(tmp_path)
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     variables = {"__name__": "__main__"}

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 
-import matplotlib
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -18,8 +17,6 @@ from truecal.groups.segments import Records, SegmentSums
 from truecal.parallel import Step
 from truecal.plot import AuditDisplay
 from truecal.recalibration import SegmentOffsets
-
-matplotlib.use("Agg")
 
 
 def world(n, seed, *, columns=4, levels=4, shift=0.0, bad=None, **further):
@@ -351,12 +348,14 @@ def test_without_columns_there_is_nothing_to_search():
 
 
 def test_the_display_draws_the_frame():
+    from matplotlib import pyplot
+
     preds, *_ = world(20_000, 0, shift=0.15, bad={"c1": 2, "c3": 0})
     search = tc.audit(preds, tolerance=0.02)
     display = AuditDisplay.from_audit(search)
     display.figure_.canvas.draw()
     assert display.frame() == search.frame()
-    matplotlib.pyplot.close(display.figure_)
+    pyplot.close(display.figure_)
 
 
 def test_offsets_mend_the_segment_and_leave_the_rest():

@@ -3,11 +3,11 @@
 import subprocess
 import sys
 
-import matplotlib
 import numpy as np
 import pytest
 
 import truecal as tc
+from tests.lazy import Lazy
 from truecal.plot import (
     AbstentionDisplay,
     LikertDisplay,
@@ -16,16 +16,7 @@ from truecal.plot import (
     TopKDisplay,
 )
 
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left_behind():
-    before = dict(matplotlib.rcParams)
-    yield
-    plt.close("all")
-    assert dict(matplotlib.rcParams) == before
+plt = Lazy("matplotlib.pyplot")
 
 
 @pytest.fixture

@@ -3,20 +3,13 @@
 import warnings
 from itertools import pairwise
 
-import matplotlib
 import pytest
 
 import truecal as tc
+from tests.lazy import Lazy
 from tests.plot.small_displays import DISPLAYS
 
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
+plt = Lazy("matplotlib.pyplot")
 
 
 def outside(figure):

@@ -1,11 +1,11 @@
 """Displays of a study's analyses and of selective prediction: they draw the result's numbers and change nothing else."""
 
-import matplotlib
 import numpy as np
 import polars as pl
 import pytest
 
 import truecal as tc
+from tests.lazy import Lazy
 from tests.study.results import frame_of, number, random_study
 from truecal.plot import (
     AbstentionDisplay,
@@ -21,19 +21,10 @@ from truecal.plot import (
 )
 from truecal.plot.study import family_styles
 
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-from matplotlib.collections import PathCollection
+plt = Lazy("matplotlib.pyplot")
+
 
 METRICS = ("rank-series-l2", "ece-mass-5-l1", "ece-mass-100-l1", "nll")
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left_behind():
-    before = dict(matplotlib.rcParams)
-    yield
-    plt.close("all")
-    assert dict(matplotlib.rcParams) == before
 
 
 @pytest.fixture
@@ -48,6 +39,8 @@ def drawn(display):
 
 
 def scattered(ax):
+    from matplotlib.collections import PathCollection
+
     return [c for c in ax.collections if isinstance(c, PathCollection)]
 
 

@@ -1,6 +1,5 @@
 """The figures of a store: they draw from numbers alone where they can, and say why where they cannot."""
 
-import matplotlib
 import numpy as np
 import polars as pl
 import pytest
@@ -8,21 +7,9 @@ import pytest
 import truecal as tc
 from tests.study.public_table import NATURAL, about_models, public_diagrams, public_table
 from tests.study.studies import write_files, write_study
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-
 from truecal.plot.figures import FIGURES, draw_figure
 
 FROM_NUMBERS = [name for name in FIGURES if name != "costs"]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left_behind():
-    before = dict(matplotlib.rcParams)
-    yield
-    plt.close("all")
-    assert dict(matplotlib.rcParams) == before
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import polars as pl
 import pytest
@@ -24,7 +23,6 @@ from truecal.study.interventions.judging import judge
 from truecal.study.interventions.models import Outputs, Training, choose
 from truecal.study.interventions.plan import load_data
 
-matplotlib.use("Agg")
 TRUECAL = (sys.executable, "-m", "truecal.cli.main", "study", "interventions")
 
 

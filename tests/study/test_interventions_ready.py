@@ -1,6 +1,5 @@
 """Comparisons without training: ready logits of methods and seeds, ensembles; with training: dropout."""
 
-import matplotlib
 import numpy as np
 import pytest
 
@@ -9,7 +8,6 @@ from tests.study.interventions_files import records
 from truecal.cli.main import main
 from truecal.study import compare_interventions
 
-matplotlib.use("Agg")
 READY = """\
 data: {logits: logits}
 interventions:

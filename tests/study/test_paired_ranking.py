@@ -2,7 +2,6 @@
 
 from itertools import combinations
 
-import matplotlib
 import numpy as np
 import polars as pl
 import pytest
@@ -12,8 +11,6 @@ import truecal as tc
 from tests.study.studies import write_files, write_study
 from truecal.study.analyses.rankings import compare_pairs
 from truecal.study.metrics import SharedDraws, parse_metric, row_scores
-
-matplotlib.use("Agg")
 
 MODELS, ROWS, WORLDS = 4, 400, 60
 

@@ -2,9 +2,14 @@
 
 import pytest
 
-pytest.importorskip("torch")
+from tests.lazy import Lazy
 
-from tools import links
+links = Lazy("tools.links")
+
+
+@pytest.fixture(autouse=True)
+def _torch():
+    pytest.importorskip("torch")
 
 
 def test_missing_pages_pictures_and_anchors_are_found(tmp_path, capsys):

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-import torch
 
 import truecal as tc
+from tests.lazy import Lazy
 from truecal.study.interventions.plan import Recipe
-from truecal.study.interventions.training import fit, logits_of, make_optimizer, network, objective, repeatable
+
+torch = Lazy("torch")
+training = Lazy("truecal.study.interventions.training")
 
 RECIPE = Recipe("mlp", width=12, epochs=5, batch=16, learning_rate=0.1)
 
@@ -20,8 +22,8 @@ def blobs():
 
 
 def test_learning_rate_falls_along_a_half_cosine():
-    model = network("mlp", (5,), 3, width=6, seed=1)
-    optimizer, schedule = make_optimizer(model, Recipe("mlp", learning_rate=0.2, momentum=0.8), steps=20)
+    model = training.network("mlp", (5,), 3, width=6, seed=1)
+    optimizer, schedule = training.make_optimizer(model, Recipe("mlp", learning_rate=0.2, momentum=0.8), steps=20)
     rates = []
     for _ in range(20):
         rates.append(optimizer.param_groups[0]["lr"])
@@ -36,7 +38,9 @@ def test_learning_rate_falls_along_a_half_cosine():
 )
 def test_a_seed_fixes_every_bit(blobs, kind, strength):
     def logits(seed):
-        return logits_of(fit(*blobs, classes=4, recipe=RECIPE, kind=kind, strength=strength, seed=seed), blobs[0])
+        return training.logits_of(
+            training.fit(*blobs, classes=4, recipe=RECIPE, kind=kind, strength=strength, seed=seed), blobs[0]
+        )
 
     assert np.array_equal(logits(0), logits(0))
     assert not np.array_equal(logits(0), logits(1))
@@ -45,17 +49,17 @@ def test_a_seed_fixes_every_bit(blobs, kind, strength):
 
 
 def test_strength_zero_trains_the_base_model(blobs):
-    plain = logits_of(fit(*blobs, classes=4, recipe=RECIPE), blobs[0])
+    plain = training.logits_of(training.fit(*blobs, classes=4, recipe=RECIPE), blobs[0])
     for kind in ("label-smoothing", "mixup", "focal"):
         assert np.array_equal(
-            logits_of(fit(*blobs, classes=4, recipe=RECIPE, kind=kind, strength=0.0), blobs[0]), plain
+            training.logits_of(training.fit(*blobs, classes=4, recipe=RECIPE, kind=kind, strength=0.0), blobs[0]), plain
         )
 
 
 def test_every_intervention_makes_the_network_less_sure(blobs):
     def sure(kind, strength):
-        logits = logits_of(
-            fit(
+        logits = training.logits_of(
+            training.fit(
                 *blobs,
                 classes=4,
                 recipe=Recipe("mlp", width=12, epochs=40, batch=16, learning_rate=0.1),
@@ -73,7 +77,7 @@ def test_every_intervention_makes_the_network_less_sure(blobs):
 
 def test_settings_of_torch_are_left_as_they_were():
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    with repeatable():
+    with training.repeatable():
         assert torch.get_num_threads() == 1
         assert torch.are_deterministic_algorithms_enabled()
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
@@ -81,16 +85,16 @@ def test_settings_of_torch_are_left_as_they_were():
 
 @pytest.mark.parametrize("shape", [(8, 8), (3, 9, 7)])
 def test_networks(shape):
-    one, two, other = (network("cnn", shape, 5, width=2, seed=s) for s in (3, 3, 4))
+    one, two, other = (training.network("cnn", shape, 5, width=2, seed=s) for s in (3, 3, 4))
     x = torch.rand(4, *shape)
     assert one(x).shape == (4, 5)
     assert torch.equal(one(x), two(x))
     assert not torch.equal(one(x), other(x))
-    assert network("mlp", shape, 5, width=2, seed=0)(x).shape == (4, 5)
+    assert training.network("mlp", shape, 5, width=2, seed=0)(x).shape == (4, 5)
 
 
 def test_mistakes_are_named():
     with pytest.raises(tc.InputError, match="a cnn needs images"):
-        network("cnn", (5,), 3, width=2, seed=0)
+        training.network("cnn", (5,), 3, width=2, seed=0)
     with pytest.raises(tc.InputError, match="takes a number"):
-        objective("mixup", "flsd-53", 3, torch.Generator())
+        training.objective("mixup", "flsd-53", 3, torch.Generator())

@@ -4,9 +4,11 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 import truecal as tc
+from tests.lazy import Lazy
+
+torch = Lazy("torch")
 
 
 def epoch(seed, scale, binary):

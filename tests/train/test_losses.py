@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn import functional
 
 import truecal as tc
+from tests.lazy import Lazy
 from tests.train import naive
 
-train = tc.train
+torch = Lazy("torch")
+functional = Lazy("torch.nn.functional")
+train = Lazy("truecal.train")
+
 REDUCTIONS = ("mean", "sum", "none")
 LOSSES = {
     "smoothing": lambda z, t, **o: train.smoothed_cross_entropy(z, t, smoothing=0.2, **o),
@@ -18,7 +20,10 @@ LOSSES = {
     "focal 2": lambda z, t, **o: train.focal_loss(z, t, gamma=2, **o),
     "flsd-53": lambda z, t, **o: train.focal_loss(z, t, gamma="flsd-53", **o),
 }
-PENALTIES = {"soft-binned": train.soft_binned_error, "mmce": train.mmce}
+PENALTIES = {
+    "soft-binned": lambda z, t, **o: train.soft_binned_error(z, t, **o),
+    "mmce": lambda z, t, **o: train.mmce(z, t, **o),
+}
 KINDS = ("hard", "soft")
 
 
@@ -80,8 +85,9 @@ def test_the_oracles_tell_rival_answers_apart():
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_strength_zero_is_torchs_cross_entropy_bit_for_bit(reduction, kind, dtype):
+    dtype = getattr(torch, dtype)
     z, t = batch(2, n=50, classes=10, kind=kind)
     z, t = z.to(dtype), t.to(dtype) if kind == "soft" else t
     weight = torch.linspace(0.5, 2, 10, dtype=dtype)
@@ -114,9 +120,10 @@ def test_gradients(name, classes, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("classes", [1, 3])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("name", [*LOSSES, *PENALTIES])
 def test_extreme_logits_give_finite_losses_and_gradients(name, classes, dtype, kind):
+    dtype = getattr(torch, dtype)
     corners = torch.tensor([1e4, -1e4, 0.0, 1.0])
     z = corners if classes == 1 else torch.cartesian_prod(corners, corners, corners)
     if kind == "hard":
@@ -132,9 +139,10 @@ def test_extreme_logits_give_finite_losses_and_gradients(name, classes, dtype, k
     assert name in PENALTIES or z.grad.abs().max() > 0
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", [*LOSSES, *PENALTIES])
 def test_half_precision_is_computed_in_float32(name, dtype):
+    dtype = getattr(torch, dtype)
     z, t = batch(5, n=64, classes=10)
     half = z.to(dtype)
     loss = (LOSSES | PENALTIES)[name]

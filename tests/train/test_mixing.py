@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn import functional
 
 import truecal as tc
+from tests.lazy import Lazy
 
-train = tc.train
+torch = Lazy("torch")
+functional = Lazy("torch.nn.functional")
+train = Lazy("truecal.train")
 
 
 def seeded(seed):
@@ -90,11 +91,12 @@ def test_binary_and_soft_targets():
     [
         ({"alpha": -1.0}, "alpha must be"),
         ({"classes": 1}, "classes must be"),
-        ({"inputs": torch.ones(3, 2, dtype=torch.uint8)}, "floating-point inputs"),
-        ({"targets": torch.zeros(2, dtype=torch.long)}, "3 inputs and 2 targets"),
+        ({"inputs": [[1, 1], [1, 1], [1, 1]]}, "floating-point inputs"),
+        ({"targets": [0, 0]}, "3 inputs and 2 targets"),
     ],
 )
 def test_mistakes_are_named(change, words):
-    options = {"inputs": torch.rand(3, 2), "targets": torch.zeros(3, dtype=torch.long), "alpha": 0.2, "classes": 3}
+    tensors = {"inputs": torch.rand(3, 2), "targets": torch.zeros(3, dtype=torch.long)}
+    tensors |= {name: torch.tensor(value) for name, value in change.items() if name in tensors}
     with pytest.raises(tc.InputError, match=words):
-        train.mixup(**(options | change))
+        train.mixup(**({"alpha": 0.2, "classes": 3} | change | tensors))

@@ -1,18 +1,12 @@
 """Targets of -100, logits of one column, streams in state_dict, and lenses of the log."""
 
 import pytest
-import torch
 
 import truecal as tc
-from truecal.train import (
-    CalibrationLog,
-    Mixup,
-    cross_entropy,
-    focal_loss,
-    mmce,
-    smoothed_cross_entropy,
-    soft_binned_error,
-)
+from tests.lazy import Lazy
+
+torch = Lazy("torch")
+train = Lazy("truecal.train")
 
 
 def batch(binary: bool):
@@ -24,10 +18,10 @@ def batch(binary: bool):
 
 
 LOSSES = {
-    "cross entropy": cross_entropy,
-    "smoothed": lambda *a, **o: smoothed_cross_entropy(*a, smoothing=0.1, **o),
-    "focal": lambda *a, **o: focal_loss(*a, gamma=2, **o),
-    "flsd-53": lambda *a, **o: focal_loss(*a, gamma="flsd-53", **o),
+    "cross entropy": lambda *a, **o: train.cross_entropy(*a, **o),
+    "smoothed": lambda *a, **o: train.smoothed_cross_entropy(*a, smoothing=0.1, **o),
+    "focal": lambda *a, **o: train.focal_loss(*a, gamma=2, **o),
+    "flsd-53": lambda *a, **o: train.focal_loss(*a, gamma="flsd-53", **o),
 }
 
 
@@ -48,37 +42,37 @@ def test_ignored_rows_do_not_count(loss, binary, weighted):
 
 def test_ignored_rows_in_penalties_and_the_log():
     logits, targets, ignored, selected = batch(False)
-    for penalty in (mmce, soft_binned_error):
+    for penalty in (train.mmce, train.soft_binned_error):
         assert penalty(logits, ignored).item() == pytest.approx(penalty(logits[selected], targets[selected]).item())
-    log = CalibrationLog()
+    log = train.CalibrationLog()
     log.update(logits, ignored)
     log.update(logits, torch.full((40,), -100))
     log.end_epoch()
     assert log.rows[0]["n"] == int(selected.sum())
     with pytest.raises(tc.InputError, match="without a label"):
-        Mixup(1.0, classes=3)(torch.rand(40, 2), ignored)
+        train.Mixup(1.0, classes=3)(torch.rand(40, 2), ignored)
 
 
 def test_one_column_of_logits_is_refused():
     for targets in (torch.ones(5, 1), torch.ones(5, dtype=torch.long)):
         with pytest.raises(tc.InputError, match="squeeze"):
-            cross_entropy(torch.zeros(5, 1), targets)
+            train.cross_entropy(torch.zeros(5, 1), targets)
 
 
 def test_a_resumed_run_goes_on_with_the_same_blends():
     x, y = torch.rand(8, 3), torch.arange(8) % 2
-    first = Mixup(0.4, classes=2, seed=1)
+    first = train.Mixup(0.4, classes=2, seed=1)
     first(x, y)
     selected = first.state_dict()
     expected = first(x, y)[0]
-    again = Mixup(0.4, classes=2, seed=7)
+    again = train.Mixup(0.4, classes=2, seed=7)
     again.load_state_dict(selected)
     assert torch.equal(again(x, y)[0], expected)
 
 
 def test_the_log_takes_a_lens():
     logits, targets, _, _ = batch(False)
-    log = CalibrationLog(lens=tc.OneClass(1))
+    log = train.CalibrationLog(lens=tc.OneClass(1))
     log.update(logits, targets)
     result = log.end_epoch()
     preds = tc.Predictions.from_logits(logits.double().numpy(), targets.numpy())
