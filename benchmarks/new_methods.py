@@ -137,7 +137,7 @@ def decision_cell(world: str, size: str, _: str, datasets: int) -> dict[str, flo
     for k in range(datasets):
         c = scores(int(size), rng)
         loss = tc.decision_loss(rng.random(len(c)) < curve(c), c, THRESHOLDS, rng=k + 5000)
-        assert isinstance(loss, tc.inference.DecisionLoss)
+        assert isinstance(loss, tc.scores.DecisionLoss)
         below, above = (loss.low <= true + 1e-9).all(), (loss.high >= true - 1e-9).all()
         points = (loss.point_low <= true + 1e-9) & (loss.point_high >= true - 1e-9)
         answers.append([below and above, not below, loss.p_value <= 0.05, points.mean(), (loss.high - loss.low).mean()])

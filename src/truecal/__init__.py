@@ -45,7 +45,6 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.groups import subgroups as subgroups
     from truecal.inference import calibration_error as calibration_error
     from truecal.inference import compare as compare
-    from truecal.inference import decision_loss as decision_loss
     from truecal.inference import like as like
     from truecal.inference import measure as measure
     from truecal.inference import verify as verify
@@ -65,6 +64,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.predictions import read as read
     from truecal.profile import Sketch as Sketch
     from truecal.recalibration import evaluate as evaluate
+    from truecal.scores import decision_loss as decision_loss
     from truecal.watch import Watch as Watch
 
 # The folder of each public name.
@@ -73,13 +73,14 @@ _HOMES = {
     "errors": "InputError TruecalError TruecalWarning",
     "estimators": "BinnedECE DebiasedECE Estimate GeneralizedECE NearestECE RankSeries SmoothECE SweepECE",
     "groups": "audit likert subgroups",
-    "inference": "calibration_error compare decision_loss like measure verify",
+    "inference": "calibration_error compare like measure verify",
     "integrations": "scorer",
     "lenses": "AllLabels Canonical ClassWise Grouping OneClass TopK TopLabel",
     "pages": "report",
     "predictions": "Predictions by_column by_label by_output read",
     "profile": "Sketch",
     "recalibration": "evaluate",
+    "scores": "decision_loss",
     "watch": "Watch",
 }
 _FOLDER_OF = {name: folder for folder, names in _HOMES.items() for name in names.split()}

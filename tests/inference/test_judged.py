@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from truecal.inference.judged import JudgedSeries
+from truecal.judged import JudgedSeries
 
 
 def draw(rows, trusted, accuracy, seed=0, power=1.5):

@@ -62,7 +62,7 @@ def decision(
     loaded = load(source)
     with working("redrawing outcomes"):
         loss = tc.decision_loss(loaded.preds, threshold or None, costs, lens=loaded.lens, level=level, rng=seed)
-    assert isinstance(loss, tc.inference.DecisionLoss)
+    assert isinstance(loss, tc.scores.DecisionLoss)
     labels = {"source": source.name, "lens": loss.lens}
     statements = []
     for loss_at in [loss.at(t) for t in loss.thresholds] if threshold or costs else [loss.maximum]:

@@ -13,9 +13,9 @@ import truecal as tc
 from truecal import options
 from truecal.clinical.cohort import Cohort, student_quantile
 from truecal.errors import InputError
-from truecal.inference.decisions import check_thresholds
 from truecal.lenses.lens import Lens
 from truecal.predictions.arrays import takes_arrays
+from truecal.scores.decisions import check_thresholds
 from truecal.special import kish
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s

@@ -33,7 +33,7 @@ class IsotonicError(Estimator):
 
     See Also
     --------
-    truecal.inference.decompose_score : The same decomposition without the upward bias.
+    truecal.scores.decompose_score : The same decomposition without the upward bias.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from truecal.inference.comparison import Comparison, compare, compare_many
 from truecal.inference.conclusion import (
     Conclusion,
     GroupError,
+    LossAt,
     Region,
     RowCounts,
     Slope,
@@ -13,16 +14,7 @@ from truecal.inference.conclusion import (
     worst_region,
 )
 from truecal.inference.conventions import Convention, like
-from truecal.inference.decisions import (
-    DecisionLoss,
-    DecisionLosses,
-    LossAt,
-    ScoreDecomposition,
-    decision_loss,
-    decompose_score,
-)
 from truecal.inference.intervals import below, bootstrap, debiased_interval
-from truecal.inference.judged import JudgedEstimate
 from truecal.inference.measurement import calibration_error, measure
 from truecal.inference.tests import (
     Verdict,
@@ -34,20 +26,18 @@ from truecal.inference.tests import (
     spiegelhalter,
 )
 from truecal.inference.verification import Verification, rows_needed, verify
+from truecal.judged import JudgedEstimate
 
 __all__ = [
     "Band",
     "Comparison",
     "Conclusion",
     "Convention",
-    "DecisionLoss",
-    "DecisionLosses",
     "GroupError",
     "JudgedEstimate",
     "LossAt",
     "Region",
     "RowCounts",
-    "ScoreDecomposition",
     "Slope",
     "Verdict",
     "Verification",
@@ -60,8 +50,6 @@ __all__ = [
     "conclude",
     "consistency_test",
     "debiased_interval",
-    "decision_loss",
-    "decompose_score",
     "holm",
     "hosmer_lemeshow",
     "kuiper",

@@ -25,9 +25,9 @@ from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.compare import Side, comparison_side
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.inference.judged import judged_series, refuse_options
 from truecal.inference.measurement import measure
 from truecal.inference.tests import holm
+from truecal.judged import judged_series, refuse_options
 from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation

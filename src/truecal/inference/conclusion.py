@@ -12,7 +12,6 @@ from truecal import digits, names, options
 from truecal.errors import InputError
 from truecal.estimators.bins import Bins, distinct_cut
 from truecal.estimators.estimate import Estimate
-from truecal.inference.decisions import LossAt
 from truecal.profile.binning import Cut, width_edges
 from truecal.profile.profile import Profile
 from truecal.table import Frame, Tabular, plain
@@ -35,6 +34,7 @@ _MAX_ROWS = 10**12  # derived: a forecast beyond every dataset is none
 # Share of the error below which the mean difference does not describe it. derived: |mean| / rms of an error of one sign that is
 # confined to 1/16 of the rows is 1/4; smaller ratios come from errors of both signs.
 _ONE_SIDED = 0.25
+CASES = 1000  # of a decision, by which sentences and tables count its loss
 _MIN_DIRECTION = 0.0005  # derived: a mean difference that rounds to 0.0 points
 
 # ----------------------------------------------------------------------------------------------------
@@ -128,6 +128,51 @@ class Slope:
 
     def __str__(self) -> str:
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True)
+class LossAt:
+    """The loss at one threshold, per case, with the interval of this threshold alone or of all together.
+
+    Parameters
+    ----------
+    threshold : float
+        Score from which a case is acted on.
+    value : float
+        What miscalibration costs per case.
+    low : float
+        Lower limit of the loss.
+    high : float
+        Upper limit of the loss.
+    level : float
+        Level of the limits.
+    unit : float, default 1.0
+        What a false alarm and a missed event cost together.
+
+    See Also
+    --------
+    truecal.decision_loss : Computes losses; `at(t)` and `maximum` are of this kind.
+
+    Examples
+    --------
+    >>> print(LossAt(0.2, 0.0031, 0.0012, 0.0054, 0.95))
+    acting at 0.2, miscalibration costs 3.1 per 1,000 cases [1.2, 5.4] (a false alarm costs 0.2, a missed event 0.8)
+    """
+
+    threshold: float
+    value: float
+    low: float
+    high: float
+    level: float
+    unit: float = 1.0
+
+    def __str__(self) -> str:
+        value, low, high = (CASES * x for x in (self.value, self.low, self.high))
+        spec = f".{digits.significant_decimals(low, high)}f"
+        return (
+            f"acting at {self.threshold:g}, miscalibration costs {value:{spec}} per {CASES:,} cases [{low:{spec}}, {high:{spec}}] "
+            f"(a false alarm costs {self.unit * self.threshold:.3g}, a missed event {self.unit * (1 - self.threshold):.3g})"
+        )
 
 
 @dataclass(frozen=True)

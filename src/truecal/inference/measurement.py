@@ -40,7 +40,7 @@ from truecal.estimators.rank_series.basis import stacked_cells
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.rank_series.families import JointSigns, label_test
 from truecal.estimators.rank_series.tests import smooth_tests
-from truecal.inference.judged import JudgedSeries, measure_judged, refuse_options
+from truecal.judged import JudgedSeries, measure_judged, refuse_options
 from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import AllLabels, ClassWise, default_lens
 from truecal.predictions.predictions import Predictions, as_predictions, check_predictions

@@ -223,7 +223,7 @@ def _decision_losses(data: object, setting: PageSettings) -> list[tc.inference.L
     if not isinstance(data, tc.Predictions):
         raise InputError("thresholds= needs rows, and a sketch keeps sums; give Predictions")
     loss = tc.decision_loss(data, setting.thresholds, lens=setting.lens, level=setting.level, rng=setting.rng)
-    assert isinstance(loss, tc.inference.DecisionLoss)
+    assert isinstance(loss, tc.scores.DecisionLoss)
     return [loss.at(t) for t in setting.thresholds]
 
 

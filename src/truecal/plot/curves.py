@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 import truecal as tc
 from truecal.clinical.curves import FlexibleCurve
 from truecal.clinical.decisions import DecisionComparison, DecisionCurve
-from truecal.inference.decisions import DecisionLoss, DecisionLosses
 from truecal.plot.display import (
     DASHED,
     GREY,
@@ -21,6 +20,7 @@ from truecal.plot.display import (
     rounded_limits,
 )
 from truecal.predictions import validation
+from truecal.scores.decisions import DecisionLoss, DecisionLosses
 from truecal.table import Frame
 from truecal.types import Float64s
 

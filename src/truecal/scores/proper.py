@@ -15,19 +15,6 @@ from truecal.estimators import isotonic
 from truecal.predictions.arrays import takes_arrays
 from truecal.types import Float64s
 
-__all__ = [
-    "Decomposition",
-    "Summary",
-    "accuracy",
-    "brier",
-    "briers",
-    "decompose",
-    "log_loss",
-    "log_losses",
-    "mean_confidence",
-    "summary",
-]
-
 _BLOCK = 1 << 16  # derived: probabilities squared together: what stays in cache
 
 

@@ -24,6 +24,7 @@ from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.estimator import RankSeries
+from truecal.inference.conclusion import LossAt
 from truecal.inference.measurement import measure
 from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import default_lens
@@ -44,7 +45,6 @@ _MIN_DEVIATION = 0.5  # of sqrt(t (1 - t) / n), what one row moves a root by; tu
 # Errors that the band of one curve may make for each of the union of four. Tuned on nine worlds with 300 rows and five hard
 # ones with 700 and 3,000, at 95 %: with 1, 1.4 and 2 the union covered 1.00, 0.99, 0.98 / 0.94, 0.93, 0.91 / 0.99, 0.98, 0.97.
 _ERRORS_PER_CURVE = 1.4
-_PER = 1000  # cases in sentences and tables
 _MAX_LISTED = 5  # thresholds that are printed line by line
 
 
@@ -153,51 +153,6 @@ class Draws(NamedTuple):
 
 
 # ---------------------------------------------------------------------- results
-
-
-@dataclass(frozen=True)
-class LossAt:
-    """The loss at one threshold, per case, with the interval of this threshold alone or of all together.
-
-    Parameters
-    ----------
-    threshold : float
-        Score from which a case is acted on.
-    value : float
-        What miscalibration costs per case.
-    low : float
-        Lower limit of the loss.
-    high : float
-        Upper limit of the loss.
-    level : float
-        Level of the limits.
-    unit : float, default 1.0
-        What a false alarm and a missed event cost together.
-
-    See Also
-    --------
-    truecal.decision_loss : Computes losses; `at(t)` and `maximum` are of this kind.
-
-    Examples
-    --------
-    >>> print(LossAt(0.2, 0.0031, 0.0012, 0.0054, 0.95))
-    acting at 0.2, miscalibration costs 3.1 per 1,000 cases [1.2, 5.4] (a false alarm costs 0.2, a missed event 0.8)
-    """
-
-    threshold: float
-    value: float
-    low: float
-    high: float
-    level: float
-    unit: float = 1.0
-
-    def __str__(self) -> str:
-        value, low, high = (_PER * x for x in (self.value, self.low, self.high))
-        spec = f".{digits.significant_decimals(low, high)}f"
-        return (
-            f"acting at {self.threshold:g}, miscalibration costs {value:{spec}} per {_PER:,} cases [{low:{spec}}, {high:{spec}}] "
-            f"(a false alarm costs {self.unit * self.threshold:.3g}, a missed event {self.unit * (1 - self.threshold):.3g})"
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -457,7 +412,7 @@ def decision_loss(
     See Also
     --------
     truecal.clinical.net_benefit : Net benefit against treating everyone or no one.
-    truecal.inference.decompose_score : Brier score and log loss in parts.
+    truecal.scores.decompose_score : Brier score and log loss in parts.
 
     Examples
     --------
@@ -651,7 +606,7 @@ class ScoreDecomposition(Tabular):
 
     See Also
     --------
-    truecal.inference.decompose_score : Computes it.
+    truecal.scores.decompose_score : Computes it.
     """
 
     name: str
@@ -728,7 +683,7 @@ def decompose_score(
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
-    >>> print(tc.inference.decompose_score(rng.random(4000) < p**2, p))  # doctest: +ELLIPSIS
+    >>> print(tc.scores.decompose_score(rng.random(4000) < p**2, p))  # doctest: +ELLIPSIS
     Brier score: score 0.1..., miscalibration 0.03... [0.02..., 0.03...], ...
     """
     options.choice(score, ("brier", "log"), "score")

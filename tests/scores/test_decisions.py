@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from truecal.inference.decisions import DecisionCells
+from truecal.scores.decisions import DecisionCells
 
 
 def naive_cost(y, c, t):
@@ -118,7 +118,7 @@ def test_two_models_are_compared_on_the_same_rows():
 def test_parts_of_a_score_add_up_and_hold_the_truth(score):
     rng = np.random.default_rng(4)
     c = rng.random(5000)
-    parts = tc.inference.decompose_score(rng.random(5000) < c**2, c, score)
+    parts = tc.scores.decompose_score(rng.random(5000) < c**2, c, score)
     total = parts.miscalibration[0] - parts.discrimination[0] + parts.uncertainty[0]
     assert parts.score[0] == pytest.approx(total, abs=1e-12)
     big = (np.arange(10**6) + 0.5) / 10**6
@@ -139,7 +139,7 @@ def test_refusals_name_the_remedy():
     with pytest.raises(tc.InputError, match="is not among those computed"):
         tc.decision_loss(y, c, [0.5]).at(0.4)
     with pytest.raises(tc.InputError, match="infinite"):
-        tc.inference.decompose_score([1, 0] * 20, [0.0, 0.4] * 20, "log")
+        tc.scores.decompose_score([1, 0] * 20, [0.0, 0.4] * 20, "log")
 
 
 def simulate_coverage(datasets: int, n: int, power: float) -> tuple[float, float]:
