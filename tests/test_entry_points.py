@@ -13,7 +13,6 @@ import pytest
 import truecal as tc
 from truecal.inference import (
     consistency_test,
-    debiased_interval,
     hosmer_lemeshow,
     kuiper,
     rank_series_test,
@@ -134,7 +133,6 @@ ENTRY_POINTS: dict[str, EntryPoint] = {
     "spiegelhalter": on_profile(lambda p: spiegelhalter(p, resamples=999)),
     "kuiper": on_profile(lambda p: kuiper(p, resamples=499)),
     "consistency_test": on_profile(lambda p: consistency_test(p, tc.BinnedECE(bins=5), resamples=199)),
-    "debiased_interval": on_profile(lambda p: debiased_interval(p, bins=5)),
     "Watch": lambda preds, lens: (lambda step: (step.log_e, step.error))(tc.Watch(0.0, lens=lens).update(preds)),
 }
 NOT_ENTRY_POINTS = {

@@ -59,7 +59,6 @@ def test_arrays_and_files_are_not_predictions(function, tmp_path, monkeypatch):
         tc.inference.spiegelhalter,
         tc.inference.kuiper,
         tc.inference.consistency_test,
-        tc.inference.debiased_interval,
         tc.lab.fit_world,
         tc.plot.ReliabilityDisplay.from_profile,
     ],

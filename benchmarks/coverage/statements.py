@@ -171,17 +171,6 @@ def _measured(estimator: Estimator, world: World, n: int, m: int, rng: np.random
     return Trials.of_intervals(intervals, world.true_error(estimator.norm))
 
 
-def _debiased(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
-    """The truth is the error of the dataset's own bins: mean scores against mean true rates."""
-    intervals, truth = [], []
-    for size in batch_sizes(n, m):
-        scores, rates = world.draw_rates(n, size, rng=rng)
-        profile = tc.profile.Profile.from_arrays(scores, rng.random(scores.shape) < rates)
-        intervals.append(tc.inference.debiased_interval(profile, level=LEVEL))
-        truth.append(_error_of_rates(tc.BinnedECE(scheme="mass", norm=2), scores, rates))
-    return Trials.of_intervals(intervals, np.concatenate(truth))
-
-
 def _resampled(estimator: Estimator, binned: bool, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
     """The truth is the error of the population's bins where `binned`, else the true error."""
     datasets = (tc.profile.Profile.from_arrays(*(part[0] for part in world.draw(n, 1, rng=rng))) for _ in range(m))
@@ -482,7 +471,6 @@ _DESIGNS = {"paired": 0.1, "key": 0.05, "own labels": 0.05, "unpaired": 0.05, "c
 STATEMENTS: tuple[Statement, ...] = (
     _interval("default", partial(_measured, tc.RankSeries()), promised=0.85),
     _interval("mean absolute error", partial(_measured, tc.RankSeries(norm=1)), promised=0.84),
-    _interval("debiased, 15 bins", _debiased, promised=0.85),
     _interval("equal width", partial(_resampled, tc.BinnedECE(), True), **_BINNED),
     _interval("equal mass", partial(_resampled, tc.BinnedECE(scheme="mass"), True), **_BINNED),
     _interval("sweep", partial(_resampled, tc.SweepECE(), False), share=0.02, most_rows=100),

@@ -168,16 +168,6 @@ def test_worst_is_a_group_where_worlds_have_few_datasets():
     assert "(0.50 x)" in markdown([cell("a", "x", 0.5, 30)])
 
 
-def test_debiased_truth_uses_the_bins_of_the_dataset():
-    """On a staircase whose jumps are the edges of equal-mass bins, edges that moved lie on both sides of a jump."""
-    (statement,) = (statement for statement in STATEMENTS if statement.name == "debiased, 15 bins")
-    (cell,) = coverage_atlas(
-        n=[3000], m=60, statements=[statement], worlds={"hard": {"x": atlas_worlds()["hard"]["staircase"]}}
-    )
-    assert 0.02 < cell.truth < 0.0539  # the error of bins that end at the jumps
-    assert not shortfalls([cell])
-
-
 def test_page_colours_shortfalls_and_loads_nothing():
     cells = coverage_atlas(n=[50], m=40, statements=JUDGED[:3], worlds=MINE)
     html = atlas_page(cells)

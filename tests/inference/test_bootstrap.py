@@ -8,14 +8,13 @@ from scipy.stats import binomtest
 
 import truecal as tc
 from tests.datasets import named
-from tests.inference.worlds import clustered
 from tests.simulations import datasets
 from truecal.errors import InputError
 from truecal.estimators.base import FixedBinsEstimator, resample_rows
 from truecal.inference import bootstrap
 from truecal.lenses import default_lens
 from truecal.resampling.cells import CELLS
-from truecal.resampling.draws import multinomial, unit_counts
+from truecal.resampling.draws import multinomial
 from truecal.resampling.units import Units, incidence
 
 DATA = named()
@@ -78,25 +77,6 @@ def test_draws_over_cells_have_the_moments_of_a_multinomial():
         np.testing.assert_allclose(drawn.sum(axis=1), n, rtol=1e-12)
         np.testing.assert_allclose(drawn.mean(axis=0), n * chances, rtol=0.02)
         np.testing.assert_allclose(np.cov(drawn.T), n * (np.diag(chances) - np.outer(chances, chances)), atol=0.012 * n)
-
-
-def test_blocks_are_runs_of_rows_that_may_wrap():
-    drawn = unit_counts(12, 500, np.random.default_rng(0), block=4)
-    assert (drawn.sum(axis=0) == 12).all()
-    assert drawn.mean() == 1
-    np.testing.assert_allclose(drawn.mean(axis=1), 1.0, atol=0.25)
-    jumps = np.abs(np.diff(drawn.astype(int), axis=0, append=drawn[:1].astype(int))).sum(axis=0)
-    assert (jumps <= 6).all()  # three runs have at most six ends
-    single = unit_counts(12, 500, np.random.default_rng(0))
-    assert (np.abs(np.diff(single.astype(int), axis=0)).sum(axis=0) > 6).any()
-
-
-def test_a_block_bootstrap_sees_dependence_over_time():
-    rng = np.random.default_rng(0)
-    c, y, _ = clustered(100, 10, lambda c: c, rng)  # runs of ten alike
-    preds = tc.Predictions.from_probs(c, y)
-    spread = {b: bootstrap(tc.BinnedECE(norm=2), preds, blocks=b, resamples=400).powers.std() for b in (1, 20)}
-    assert spread[20] > 1.5 * spread[1]
 
 
 def test_the_row_numbers_of_a_lens_lead_back_to_the_predictions():
@@ -218,12 +198,8 @@ def test_bad_arguments_are_refused():
     preds = tc.Predictions.from_probs(*DATA["uniform"], clusters=np.zeros(150, int))
     with pytest.raises(InputError, match="one cluster"):
         bootstrap(tc.SweepECE(), preds)
-    with pytest.raises(InputError, match="clusters or blocks"):
-        bootstrap(tc.SweepECE(), preds, blocks=5)
-    with pytest.raises(InputError, match="need Predictions"):
-        bootstrap(tc.SweepECE(), profile, blocks=5)
-    with pytest.raises(InputError, match="length between 1 and half"):
-        bootstrap(tc.SweepECE(), tc.Predictions.from_probs(*DATA["uniform"]), blocks=100)
+    with pytest.raises(InputError, match="needs Predictions"):
+        bootstrap(tc.SweepECE(), profile, lens=tc.TopLabel())
     with pytest.raises(InputError, match="method"):
         bootstrap(tc.SweepECE(), profile, method="studentized")
     with pytest.raises(InputError, match="level"):

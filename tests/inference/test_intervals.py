@@ -1,6 +1,4 @@
-"""Intervals that keep their level: the default one over many worlds, the debiased one, the band, the equivalence test."""
-
-from itertools import pairwise
+"""Intervals that keep their level: the default one over many worlds, the band, the equivalence test."""
 
 import numpy as np
 import pytest
@@ -15,8 +13,7 @@ from tests.simulations import datasets
 from truecal.errors import InputError
 from truecal.estimators.rank_series.fit import fit_series
 from truecal.estimators.rank_series.interval import series_pivot
-from truecal.inference import band, below, debiased_interval
-from truecal.inference.intervals import debiased_pivot
+from truecal.inference import band, below
 from truecal.lab import Power, Uniform, World
 
 DATA = named()
@@ -107,53 +104,6 @@ def test_one_row_and_one_cluster_give_wide_intervals_not_nan(estimator):
 def test_an_interval_says_which_error_it_is_for(estimator, words):
     c, y = DATA["uniform"]
     assert tc.calibration_error(y, c, estimator=estimator).interval.method.endswith(words)
-
-
-# ------------------------------------------------------------------------------------------------ debiased interval
-
-
-@pytest.mark.parametrize("data", ["uniform", "two-signed", "skewed"])
-def test_the_debiased_pivot_is_its_formula(data):
-    c, y = DATA[data]
-    order = np.argsort(c)
-    n, bins = len(c), 8
-    cuts = [-(-k * n // bins) for k in range(bins + 1)]
-    if data == "skewed":  # no ties across the cuts, or the bins would not be these
-        c = np.clip(c - np.arange(n)[np.argsort(order)] * 1e-9, 0, 1)
-        order = np.argsort(c)
-        c = np.sort(c)[np.argsort(order)]
-    x = floor = slope = theta = fourth = 0.0
-    for k in range(bins):
-        rows = order[cuts[k] : cuts[k + 1]]
-        r, size = y[rows] - c[rows], len(rows)
-        p, g, v = size / n, r.mean(), r.var(ddof=1) / size
-        x += p * (g**2 - v)
-        floor += 2 * p**2 * max(v, (c[rows] * (1 - c[rows])).mean() / size) ** 2
-        slope += 4 * p**2 * g**2 * v
-        theta += p * g**2
-        fourth += p * g**4
-    result = debiased_pivot(tc.profile.Profile.from_arrays(c, y), bins)
-    expected = (x, floor, slope / theta, (fourth / theta**2 - 1) / n)
-    got = (result.center[0], result.null_variance[0], result.slope[0], result.curvature[0])
-    np.testing.assert_allclose(got, expected, rtol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("exponent", [1.0, 1.05, 1.5])
-def test_the_debiased_interval_covers_near_zero_and_away_from_it(exponent):
-    """1000 datasets of 1000 rows at 90 %: compatible with at least 0.87."""
-    world, trials = World(Uniform(), Power(exponent)), datasets(1000)
-    result = debiased_interval(tc.profile.Profile.from_arrays(*world.draw(1000, trials, rng=5)), level=0.9)
-    hits = int(held(result, world.true_error()).sum())
-    assert binomtest(hits, trials, 0.87, alternative="less").pvalue > 0.01, hits / trials
-
-
-def test_debiased_intervals_nest_and_refuse_what_they_cannot_judge():
-    profile = tc.profile.Profile.from_arrays(*DATA["uniform"])
-    ends = [debiased_interval(profile, level=level) for level in LEVELS]
-    assert all(a.low >= b.low and a.high <= b.high for a, b in pairwise(ends))
-    with pytest.raises(InputError, match="single row"):
-        debiased_interval(tc.profile.Profile.from_arrays([0.5], [1]))
 
 
 # ------------------------------------------------------------------------------------------------ band

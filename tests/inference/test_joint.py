@@ -79,19 +79,6 @@ def test_calibrated_clusters_are_not_called_miscalibrated(lens):
     assert binomtest(covered, 40, 0.86, alternative="less").pvalue > 0.01, covered / 40
 
 
-def test_calibrated_series_in_time_are_not_called_miscalibrated():
-    """40 series of 1000 rows in runs of 20 at 90 %, resampled in blocks of 40."""
-    rng = np.random.default_rng(8)
-    covered = 0
-    for i in range(40):
-        p, y, _ = clustered(50, rng)
-        resampled = tc.inference.bootstrap(
-            tc.BinnedECE(), tc.Predictions.from_probs(p, y), blocks=40, resamples=200, level=0.9, rng=i
-        )
-        covered += resampled.interval().low == 0
-    assert binomtest(covered, 40, 0.86, alternative="less").pvalue > 0.01, covered / 40
-
-
 @pytest.mark.parametrize("norm", [1, 2])
 def test_both_classes_of_clustered_binary_predictions_have_one_error(norm):
     """Class 0 mirrors class 1, so the class-wise error is that of one class: correlation within clusters is left out of both."""

@@ -7,7 +7,6 @@ import truecal as tc
 from truecal.estimators.bootstrap import resample_units, sample_sums
 from truecal.profile import Profile
 from truecal.resampling.cells import cell_starts, share_scores
-from truecal.resampling.draws import check_block
 from truecal.resampling.units import Units, UnitSums
 
 N = 700
@@ -86,13 +85,6 @@ def test_resamples_move_with_the_estimates_of_their_rows(estimator):
         naive.append(float(estimator.estimate(profile).power[0]))
     assert np.corrcoef(bootstrap.powers, naive)[0, 1] > 0.85
     assert np.std(bootstrap.powers) == pytest.approx(np.std(naive), rel=0.25)
-
-
-def test_blocks_are_at_most_half_the_rows():
-    check_block(5, 10)
-    check_block(5, 11)
-    with pytest.raises(tc.InputError, match="between 1 and half the 10 rows, not 6"):
-        check_block(6, 10)
 
 
 def test_datasets_with_scores_of_their_own_are_parted():

@@ -420,7 +420,7 @@ class Bootstrap:
     deviations: Float64s
     level: float
     method: Method
-    drawn: str  # what was drawn: rows, clusters or blocks
+    drawn: str  # what was drawn: rows or clusters
     p_value: float
     acceleration: float = 0.0
     parts: Float64s | None = None  # the power of each dataset where a lens has many

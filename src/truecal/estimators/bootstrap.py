@@ -1,4 +1,4 @@
-"""The bootstrap of whole units (rows, clusters, runs in time), the same for all datasets of a lens and all models on its rows."""
+"""The bootstrap of whole units (rows or clusters), the same for all datasets of a lens and all models on its rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -159,7 +159,7 @@ def resample_units(
     """Resample whole units for all datasets of a lens, combined by their `shares` (None: one dataset).
 
     `counts`, shape (units + 2, resamples), are those of :meth:`Units.draws`. The p-value of the bootstrap is by redrawn outcomes
-    for rows, where the estimator is biased or if `test`, and by `flips` for clusters and blocks; else 0. `flips` also give the
+    for rows, where the estimator is biased or if `test`, and by `flips` for clusters; else 0. `flips` also give the
     joint p-value of all datasets.
     """
     weights = np.ones(1) if shares is None else shares
@@ -232,7 +232,7 @@ def _resampled_powers(
 
 
 def sign_flips(units: Units, datasets: int, rng: np.random.Generator, *, rows: bool = False) -> JointSigns | None:
-    """Draw sign flips of clusters and blocks; of independent rows, in 2048 groups, only if `rows`, else return None.
+    """Draw sign flips of clusters; of independent rows, in 2048 groups, only if `rows`, else return None.
 
     Of rows there are 999 flips for up to 20 datasets, else 199.
     """

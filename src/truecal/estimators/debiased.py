@@ -71,7 +71,6 @@ class DebiasedECE(FixedBinsEstimator):
     See Also
     --------
     BinnedECE : The plug-in.
-    truecal.inference.debiased_interval : Its interval by formula.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from truecal.inference.conclusion import (
     worst_region,
 )
 from truecal.inference.conventions import Convention, like
-from truecal.inference.intervals import below, bootstrap, debiased_interval
+from truecal.inference.intervals import below, bootstrap
 from truecal.inference.measurement import calibration_error, measure
 from truecal.inference.tests import (
     Verdict,
@@ -49,7 +49,6 @@ __all__ = [
     "compare_many",
     "conclude",
     "consistency_test",
-    "debiased_interval",
     "holm",
     "hosmer_lemeshow",
     "kuiper",

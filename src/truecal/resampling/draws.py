@@ -144,35 +144,14 @@ def multinomial(chances: Float64s, n: int, resamples: int, rng: np.random.Genera
     return counts
 
 
-def unit_counts(units: int, resamples: int, rng: np.random.Generator, *, block: int = 1) -> NDArray[np.uint16]:
-    """Draw with replacement as many units as there are, and count each, shape (units, resamples).
-
-    With `block`, units are in the order of time and round(units / block) runs of this length are drawn, which may wrap from the
-    last to the first (circular block bootstrap, Politis and Romano 1992), so that dependence within runs stays.
-    """
+def unit_counts(units: int, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
+    """Draw with replacement as many units as there are, and count each, shape (units, resamples)."""
     counts = np.empty((units, resamples), np.uint16)
     step = max(1, (1 << 20) // units)
     for start in range(0, resamples, step):
         size = min(step, resamples - start)
-        starts = _tabulate(rng.integers(units, size=(size, round(units / block))), units)
-        counts[:, start : start + size] = _extend_runs(starts, block).T
+        counts[:, start : start + size] = _tabulate(rng.integers(units, size=(size, units)), units).T
     return counts
-
-
-def check_block(block: int, units: int) -> None:
-    """Refuse a length of runs that is not between 1 and half the rows."""
-    options.whole(block, "blocks")
-    if block > units // 2:
-        raise InputError(f"blocks must be a length between 1 and half the {units} rows, not {block!r}")
-
-
-def _extend_runs(starts: Float64s, block: int) -> Float64s:
-    """Count units in circular runs of `block` from the number of runs that start at each unit, (resamples, units)."""
-    if block == 1:
-        return starts
-    circular = np.concatenate([starts[:, 1 - block :], starts], axis=1)  # runs that wrap to the first unit
-    total = np.cumsum(np.concatenate([np.zeros((len(starts), 1)), circular], axis=1), axis=1)
-    return np.asarray(total[:, block:] - total[:, :-block])
 
 
 def _tabulate(kind: NDArray[np.intp], kinds: int) -> Float64s:

@@ -1,6 +1,6 @@
 """Sign flips: residuals of whole units with random signs, which have the distribution of a calibrated model.
 
-Under calibration the residuals y - c of a unit (a cluster, a run in time, a random group of rows) have mean zero however
+Under calibration the residuals y - c of a unit (a cluster, a random group of rows) have mean zero however
 they are correlated (wild bootstrap, Liu 1988): exact for symmetric sums, else for many units.
 """
 

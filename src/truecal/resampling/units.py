@@ -1,6 +1,6 @@
-"""Units: what is drawn as a whole (rows, clusters, runs in time), and the sums of every unit in every cell of scores.
+"""Units: what is drawn as a whole (rows or clusters), and the sums of every unit in every cell of scores.
 
-Clusters, blocks in time, pooled pairs and paired models draw units: rows of one unit are correlated, and the resamples of
+Clusters, pooled pairs and paired models draw units: rows of one unit are correlated, and the resamples of
 several datasets on the same rows must be the same.
 """
 
@@ -16,7 +16,7 @@ from truecal.lenses.lens import Sample
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
 from truecal.resampling.cells import cell_starts, collapse_at
-from truecal.resampling.draws import CellBatch, check_block, redraw_ones, unit_counts
+from truecal.resampling.draws import CellBatch, redraw_ones, unit_counts
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
@@ -30,18 +30,15 @@ class Units:
 
     of_row: Indices
     count: int
-    kind: str  # "rows", "clusters" or "blocks"
-    block: int = 1  # units are drawn in runs of this length
+    kind: str  # "rows" or "clusters"
 
     @classmethod
-    def of(cls, sample: Sample, rng: np.random.Generator, *, blocks: int | None = None) -> "Units":
-        """Take runs of `blocks` rows where given, else the units of the sample (its clusters), else its rows.
+    def of(cls, sample: Sample, rng: np.random.Generator) -> "Units":
+        """Take the units of the sample (its clusters), else its rows.
 
         Above 16,384 independent rows or clusters, `rng` puts them into 16,384 random groups, which leaves the distribution of sums
-        unchanged; rows in the order of time are put into groups of neighbours. Units of weight 0 are not counted.
+        unchanged. Units of weight 0 are not counted.
         """
-        if blocks is not None:
-            return cls._runs(sample, blocks)
         of_row = np.arange(len(sample)) if sample.units is None else sample.units
         count = int(of_row.max()) + 1
         weighed = np.ones(len(of_row), bool) if sample.weights is None else sample.weights > 0
@@ -54,17 +51,6 @@ class Units:
             of_row, count = (rng.permutation(count) % _MAX_UNITS)[of_row], _MAX_UNITS
         return cls(of_row, count, sample.unit)
 
-    @classmethod
-    def _runs(cls, sample: Sample, blocks: int) -> "Units":
-        """Take neighbouring rows (at most 16,384 groups) as units, drawn in runs of about `blocks` rows; refuse clusters."""
-        if sample.unit == "clusters":
-            raise InputError("give clusters or blocks, not both: each says which rows belong together")
-        of_row = np.arange(len(sample)) if sample.units is None else sample.units
-        n = int(of_row.max()) + 1
-        check_block(blocks, n)
-        neighbours = -(-n // _MAX_UNITS)
-        return cls(of_row // neighbours, -(-n // neighbours), "blocks", max(1, round(blocks / neighbours)))
-
     def refuse_one(self) -> None:
         """Raise where there is a single unit: it gives no variance between units."""
         if self.count < 2:
@@ -74,15 +60,11 @@ class Units:
     def draws(self, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
         """Draw how often each unit, and then each of the two pseudo-rows of `UnitSums`, occurs: (units + 2, resamples)."""
         self.refuse_one()
-        return unit_counts(self.count + 2, resamples, rng, block=self.block)
+        return unit_counts(self.count + 2, resamples, rng)
 
     def grouped(self, limit: int) -> "Units":
         """Join units by their number modulo `limit`, to at most `limit` units; independent units stay independent."""
         return self if self.count <= limit else Units(self.of_row % limit, limit, self.kind)
-
-    def joined_blocks(self) -> "Units":
-        """Join every `block` neighbouring units into one (the last may be shorter), so that their signs flip together."""
-        return Units(self.of_row // self.block, -(-self.count // self.block), self.kind)
 
 
 @dataclass(frozen=True, eq=False)

@@ -185,13 +185,13 @@ def flipped_statistics(sums: Float64s, signs: Float64s, covariance: Float64s) ->
 
 
 class JointSigns:
-    """A sign-flip test of calibration for many datasets on the same clusters (or blocks in time).
+    """A sign-flip test of calibration for many datasets on the same units.
 
     The statistic is the weighted sum of those of `ClusteredSeries.test`; a cluster has the same sign in all datasets.
     """
 
     def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
-        self.units = units.joined_blocks()
+        self.units = units
         self._signs = draw_signs(resamples, self.units.count, rng)
         self._statistic, self._flipped = 0.0, np.zeros(resamples)
 
