@@ -6,7 +6,7 @@ share of wrong answers among the rows answered, the coverage the share of rows a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,18 +28,14 @@ from truecal.resampling.draws import CellBatch
 from truecal.resampling.units import Units, UnitSums
 from truecal.special import positive
 from truecal.table import Frame, Tabular
-from truecal.types import Float64s, Indices
+from truecal.types import Float64s
 
 __all__ = [
     "AbstentionCost",
     "Area",
-    "BestThreshold",
-    "CostMap",
     "RiskCoverage",
     "abstention_cost",
     "aurc",
-    "best_threshold",
-    "cost_map",
     "risk_coverage",
 ]
 
@@ -157,28 +153,22 @@ class ResampledGroups:
 
 
 def resample(
-    models: Sequence[tc.Predictions], lens: Lens | None, resamples: int, level: float, rng: int | np.random.Generator
-) -> list[ResampledGroups]:
-    """Resample one or several models on the same rows: one ResampledGroups per model, by the same draws of rows or clusters.
-
-    Units are those of the first model; resamples are counted in up to 256 cells of neighbouring confidences of each.
-    """
+    preds: tc.Predictions, lens: Lens | None, resamples: int, level: float, rng: int | np.random.Generator
+) -> ResampledGroups:
+    """Resample the rows (or clusters) of a model, counted in up to 256 cells of neighbouring confidences."""
     options.level(level)
     options.resamples(resamples)
-    groups = [ConfidenceGroups.of(preds, lens) for preds in models]
+    exact = ConfidenceGroups.of(preds, lens)
     generator = options.generator(rng)
-    units = Units.of(answer_lens(models[0], lens).sample(models[0]), generator)
+    sample = answer_lens(preds, lens).sample(preds)
+    units = Units.of(sample, generator)
     counts = units.draws(resamples, generator)
-    resampled = []
-    for preds, exact in zip(models, groups, strict=True):
-        sample = answer_lens(preds, lens).sample(preds).with_units(units.of_row)
-        starts = cells.cell_starts(sample.profile, _CELLS)[None]
-        sums = UnitSums.of(sample, units, Cut(starts, starts))
-        confidence = sums.observed.score_sums[0] / positive(sums.observed.rows[0])
-        batches = [sums.draw(counts[:, start : start + _BATCH]) for start in range(0, resamples, _BATCH)]
-        centre = _groups_of_cells(confidence, sums.drawn_from)
-        resampled.append(ResampledGroups(exact, centre, _groups_of_cells(confidence, *batches)))
-    return resampled
+    starts = cells.cell_starts(sample.profile, _CELLS)[None]
+    sums = UnitSums.of(sample.with_units(units.of_row), units, Cut(starts, starts))
+    confidence = sums.observed.score_sums[0] / positive(sums.observed.rows[0])
+    batches = [sums.draw(counts[:, start : start + _BATCH]) for start in range(0, resamples, _BATCH)]
+    centre = _groups_of_cells(confidence, sums.drawn_from)
+    return ResampledGroups(exact, centre, _groups_of_cells(confidence, *batches))
 
 
 def _groups_of_cells(confidence: Float64s, *batches: CellBatch) -> ConfidenceGroups:
@@ -392,7 +382,7 @@ def risk_coverage(
     See Also
     --------
     aurc : The area alone.
-    best_threshold : The threshold of least cost.
+    abstention_cost : The cost at a share of rows not answered.
 
     Examples
     --------
@@ -401,7 +391,7 @@ def risk_coverage(
     >>> curve.threshold, curve.coverage, curve.risk
     (array([0.9, 0.8, 0.7, 0.6]), array([0.25, 0.5 , 0.75, 1.  ]), array([0. , 0.5 , 0.66666667, 0.5 ]))
     """
-    (model,) = resample([preds], lens, resamples, level, rng)
+    model = resample(preds, lens, resamples, level, rng)
     groups = model.groups
     answered, errors = groups.answered[0, 1:], groups.errors[0, 1:]
     n = round(float(groups.n[0]))
@@ -472,7 +462,7 @@ def aurc(
 
 
 # ----------------------------------------------------------------------------------------------------
-# The cost of abstaining, and the best threshold
+# The cost of abstaining
 
 
 @dataclass(frozen=True)
@@ -564,7 +554,7 @@ def abstention_cost(
 
     See Also
     --------
-    best_threshold : The threshold of least cost.
+    risk_coverage : The risk at every share of rows answered.
 
     Examples
     --------
@@ -574,7 +564,7 @@ def abstention_cost(
     0.35
     """
     rate, cost_ratio = check_share(rate, "rate"), check_share(cost_ratio, "cost_ratio")
-    (model,) = resample([preds], lens, resamples, level, rng)
+    model = resample(preds, lens, resamples, level, rng)
     groups, coverage = model.groups, np.array([1 - rate])
     loss = float(groups.loss(coverage)[0, 0])
     value = loss + cost_ratio * rate
@@ -589,349 +579,3 @@ def abstention_cost(
         float(groups.confidence[last]) if rate < 1 else np.inf,
         round(float(groups.n[0])),
     )
-
-
-@dataclass(frozen=True)
-class BestThreshold:
-    """The confidence from which answering is cheapest.
-
-    Attributes
-    ----------
-    threshold : float
-        Answer from this confidence on; infinite if never answering is cheapest. Of equal costs the one that answers more.
-    threshold_interval : Interval
-        Of the threshold on resampled rows; often wide, because costs are flat near their minimum.
-    cost : float
-        Cost per row on these rows, on which the threshold was chosen.
-    optimism : float
-        Bootstrap estimate of the bias of that choice: on new rows the cost is about cost + optimism.
-    interval : Interval
-        Of the cost of this threshold on new rows.
-    rate : float
-        Share of rows not answered.
-    risk : float or None
-        Share of wrong answers; None if no row is answered.
-    cost_ratio : float
-        Cost of an abstention, in units of the cost of an error.
-    answer_all : float
-        Cost per row of answering every row.
-    answer_none : float
-        Cost per row of answering none.
-    calibrated_threshold : float
-        1 - cost_ratio, the best threshold of a calibrated model (Chow 1970).
-    calibrated_cost : float
-        Its cost per row on these rows.
-    n : int
-        Number of rows.
-
-    See Also
-    --------
-    best_threshold : The function that returns it.
-    """
-
-    threshold: float
-    threshold_interval: Interval
-    cost: float
-    optimism: float
-    interval: Interval
-    rate: float
-    risk: float | None
-    cost_ratio: float
-    answer_all: float
-    answer_none: float
-    calibrated_threshold: float
-    calibrated_cost: float
-    n: int
-
-    def __str__(self) -> str:
-        low, high = float(self.threshold_interval.low), float(self.threshold_interval.high)
-        cost = digits.with_interval(self.cost, float(self.interval.low), float(self.interval.high))
-        return (
-            f"answer from a confidence of {self.threshold:.3f} [{low:.3f}, {high:.3f}] on ({self.rate:.0%} not answered): cost "
-            f"{cost} on new rows at {self.interval.level:.0%}; answering all {self.answer_all:.4f}, none {self.answer_none:.4f}"
-        )
-
-    def __repr__(self) -> str:
-        return f"BestThreshold: {self}"
-
-
-@takes_arrays
-def best_threshold(
-    preds: tc.Predictions,
-    *,
-    cost_ratio: float,
-    lens: Lens | None = None,
-    level: float = 0.95,
-    resamples: int = 1000,
-    rng: int | np.random.Generator = 0,
-) -> BestThreshold:
-    """Choose the threshold of least cost among all distinct confidences, with its expected cost on new rows.
-
-    Parameters
-    ----------
-    preds : Predictions
-        Probabilities, labels, weights and clusters; or ``y_true, y_prob``.
-    cost_ratio : float
-        Cost of an abstention, in units of the cost of an error, in [0, 1].
-    lens : Lens, default None
-        What is answered, with which confidence; None is the predicted class, or the answer itself where rows are answers
-        (classes "wrong" and "correct", as :func:`truecal.read` makes of a column `correct`).
-    level : float, default 0.95
-        Level of the intervals.
-    resamples : int, default 1000
-        Number of bootstrap resamples of rows (or clusters).
-    rng : int or Generator, default 0
-        Seed of the resamples.
-
-    Returns
-    -------
-    best : BestThreshold
-        The threshold, its cost, and the costs of simpler rules.
-
-    Notes
-    -----
-    Optimism: thresholds chosen on resamples cost more on the original rows than on their resample; the mean difference is added
-    to the cost.
-
-    References
-    ----------
-    Chow. On optimum recognition error and reject tradeoff. IEEE Transactions on Information Theory 16, 1970.
-    https://doi.org/10.1109/TIT.1970.1054406
-
-    See Also
-    --------
-    abstention_cost : The cost at a rate.
-
-    Examples
-    --------
-    >>> import truecal as tc
-    >>> preds = tc.Predictions.from_probs([0.9, 0.2, 0.6, 0.7, 0.95], [1, 1, 1, 0, 1])
-    >>> best = tc.selective.best_threshold(preds, cost_ratio=0.3)
-    >>> best.threshold, round(best.cost, 2), best.answer_all  # three of five not answered, no answer wrong
-    (0.9, 0.18, 0.4)
-    """
-    cost_ratio = check_share(cost_ratio, "cost_ratio")
-    (model,) = resample([preds], lens, resamples, level, rng)
-    groups, costs = model.groups, _costs(model.groups, cost_ratio)[0]
-    best = int(_cheapest(costs[None])[0])  # number of groups answered
-    threshold, chow = _threshold(groups, best), 1 - cost_ratio
-
-    resampled, centre = _costs(model.resamples, cost_ratio), _costs(model.centre, cost_ratio)[0]
-    chosen = _cheapest(resampled)
-    optimism = max(0.0, float((centre[chosen] - resampled[np.arange(len(resampled)), chosen]).mean()))
-    cells_answered = int((model.centre.confidence >= threshold).sum())  # at the chosen threshold
-    deviations = resampled[:, cells_answered] - centre[cells_answered] + optimism
-    thresholds = np.array([_threshold(model.centre, int(k)) for k in chosen])
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile(thresholds, tails, method="inverted_cdf")  # no interpolation: an end may be infinite
-    answered, errors, n = (float(number) for number in (groups.answered[0, best], groups.errors[0, best], groups.n[0]))
-    return BestThreshold(
-        threshold=threshold,
-        threshold_interval=Interval(
-            min(float(low), threshold), max(float(high), threshold), level, "bootstrap of the choice"
-        ),
-        cost=float(costs[best]),
-        optimism=optimism,
-        interval=interval(float(costs[best]), deviations, level, upper_limit=1.0),
-        rate=1 - answered / n,
-        risk=errors / answered if answered else None,
-        cost_ratio=cost_ratio,
-        answer_all=float(costs[-1]),
-        answer_none=float(costs[0]),
-        calibrated_threshold=chow,
-        calibrated_cost=float(costs[int((groups.confidence >= chow).sum())]),
-        n=round(n),
-    )
-
-
-def _costs(groups: ConfidenceGroups, cost_ratio: float) -> Float64s:
-    """Return the cost per row of answering the first 0, 1, 2, ... groups, shape (batch, groups + 1).
-
-    An error costs 1, a row without an answer `cost_ratio`.
-    """
-    n = groups.n[:, None]
-    return groups.errors / n + cost_ratio * (1 - groups.answered / n)
-
-
-def _cheapest(costs: Float64s) -> Indices:
-    """Return the position of the last minimum (up to 1e-12) of each row of costs: of equal costs the rule that answers more."""
-    is_minimum = costs <= costs.min(axis=1, keepdims=True) + 1e-12
-    return costs.shape[1] - 1 - is_minimum[:, ::-1].argmax(axis=1)
-
-
-def _threshold(groups: ConfidenceGroups, answered: int) -> float:
-    """Return the threshold at which the first `answered` groups are answered: the confidence of the last; infinite for none."""
-    return float(groups.confidence[answered - 1]) if answered else np.inf
-
-
-# ----------------------------------------------------------------------------------------------------
-# Costs of two models that may abstain (Minderer et al. 2021, Figure 7)
-
-RATES = tuple(i / 20 for i in range(20))
-COST_RATIOS = tuple(i / 20 for i in range(1, 21))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CostMap(Tabular):
-    """Costs of two models over abstention rates (rows) and cost ratios (columns).
-
-    Attributes
-    ----------
-    rates : ndarray of shape (r,)
-        Shares of rows not answered.
-    cost_ratios : ndarray of shape (c,)
-        Costs of an abstention, in units of the cost of an error.
-    cost_a : ndarray of shape (r, c)
-        Cost per row of the first model.
-    cost_b : ndarray of shape (r, c)
-        Cost per row of the second model.
-    difference : ndarray of shape (r,)
-        cost_a - cost_b at each rate; the same for every cost ratio, because both models abstain equally often.
-    low : ndarray of shape (r,)
-        Lower limit of the difference, from resamples of the same rows for both models.
-    high : ndarray of shape (r,)
-        Upper limit.
-    level : float
-        Level of the intervals, each for one rate.
-    n : int
-        Number of rows.
-
-    See Also
-    --------
-    cost_map : The function that returns it.
-    """
-
-    rates: Float64s
-    cost_ratios: Float64s
-    cost_a: Float64s
-    cost_b: Float64s
-    difference: Float64s
-    low: Float64s
-    high: Float64s
-    level: float
-    n: int
-
-    @property
-    def relative(self) -> Float64s:
-        """Relative difference of the costs, cost_a / cost_b - 1; negative where a is cheaper, infinite where only b is free."""
-        is_equal = self.cost_a == self.cost_b
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(is_equal, 0.0, self.cost_a / self.cost_b - 1)
-
-    @property
-    def supported(self) -> np.ndarray:
-        """Whether the interval of the difference excludes 0, at each rate."""
-        return (self.low > 0) | (self.high < 0)
-
-    def frame(self) -> Frame:
-        """Return a table with one row per rate and cost ratio."""
-        by_rate = {"rate": self.rates, "difference": self.difference, "low": self.low, "high": self.high}
-        columns = {
-            **{name: values[:, None] for name, values in by_rate.items()},
-            "cost_ratio": self.cost_ratios[None],
-            "cost_a": self.cost_a,
-            "cost_b": self.cost_b,
-            "relative": self.relative,
-            "supported": self.supported[:, None],
-        }
-        order = ("rate", "cost_ratio", "cost_a", "cost_b", "relative", "difference", "low", "high", "supported")
-        return Frame({name: np.broadcast_to(columns[name], self.cost_a.shape).ravel() for name in order})
-
-    def __str__(self) -> str:
-        cheaper = int((self.high < 0).sum()), int((self.low > 0).sum())
-        return (
-            f"costs of two models at {len(self.rates)} abstention rates and {len(self.cost_ratios)} cost ratios, n={self.n}: "
-            f"the first is cheaper at {cheaper[0]} rates, the second at {cheaper[1]} ({self.level:.0%}, each rate by itself)"
-        )
-
-
-def cost_map(
-    a: tc.Predictions,
-    b: tc.Predictions,
-    *,
-    rates: Sequence[float] = RATES,
-    cost_ratios: Sequence[float] = COST_RATIOS,
-    lens: Lens | None = None,
-    level: float = 0.95,
-    resamples: int = 1000,
-    rng: int | np.random.Generator = 0,
-) -> CostMap:
-    """Compute the costs of two models on the same rows, each abstaining on its least confident ones.
-
-    Parameters
-    ----------
-    a : Predictions
-        The first model.
-    b : Predictions
-        The second model, on the same rows. Labels may differ where rows are answers (classes "wrong" and "correct").
-    rates : sequence of float, default 0, 0.05, ..., 0.95
-        Shares of rows not answered.
-    cost_ratios : sequence of float, default 0.05, 0.1, ..., 1
-        Costs of an abstention, in units of the cost of an error.
-    lens : Lens, default None
-        What is answered, with which confidence; None is the predicted class, or the answer itself where rows are answers
-        (classes "wrong" and "correct", as :func:`truecal.read` makes of a column `correct`).
-    level : float, default 0.95
-        Level of the intervals.
-    resamples : int, default 1000
-        Number of bootstrap resamples of rows (or clusters).
-    rng : int or Generator, default 0
-        Seed of the resamples.
-
-    Returns
-    -------
-    costs : CostMap
-        Costs of both models, and their paired difference with intervals.
-
-    Raises
-    ------
-    InputError
-        The models have different rows, labels, weights or clusters.
-
-    References
-    ----------
-    Minderer et al. Revisiting the calibration of modern neural networks. NeurIPS 2021.
-    https://doi.org/10.48550/arXiv.2106.07998
-
-    See Also
-    --------
-    abstention_cost : The cost of one model.
-
-    Examples
-    --------
-    >>> import truecal as tc
-    >>> labels = [1, 1, 1, 0]
-    >>> a, b = tc.Predictions.from_probs([0.9, 0.2, 0.6, 0.3], labels), tc.Predictions.from_probs([0.9, 0.2, 0.4, 0.3], labels)
-    >>> costs = tc.selective.cost_map(a, b, rates=[0, 0.5], cost_ratios=[0.1])
-    >>> costs.cost_a.tolist(), costs.cost_b.tolist(), costs.relative.round(6).tolist()
-    ([[0.25], [0.3]], [[0.5], [0.3]], [[-0.5], [0.0]])
-    """
-    shares = np.array([check_share(rate, "rate") for rate in rates])
-    ratios = np.array([check_share(ratio, "cost_ratio") for ratio in cost_ratios])
-    if not len(shares) or not len(ratios):
-        raise InputError("a cost map needs at least one rate and one cost ratio")
-    for model in (a, b):
-        check_predictions(model)
-    _refuse_other_rows(a, b)
-    resampled = resample([a, b], lens, resamples, level, rng)
-    loss_a, loss_b = (model.groups.loss(1 - shares)[0] for model in resampled)
-    deviations_a, deviations_b = (model.deviations(lambda groups: groups.loss(1 - shares)) for model in resampled)
-    low, high = bounds(loss_a - loss_b, deviations_a - deviations_b, level)
-    abstained = shares[:, None] * ratios
-    cost_a, cost_b = (loss[:, None] + abstained for loss in (loss_a, loss_b))
-    return CostMap(shares, ratios, cost_a, cost_b, loss_a - loss_b, low, high, level, len(a))
-
-
-def _refuse_other_rows(a: tc.Predictions, b: tc.Predictions) -> None:
-    """Raise InputError if models differ in number of rows, weights, clusters, or labels (unless these mark right answers)."""
-    if len(a) != len(b):
-        raise InputError(f"the models have {len(a)} and {len(b)} rows; compare them on the same rows")
-    different = np.flatnonzero(a.labels != b.labels)
-    if len(different) and not (a.of_answers and b.of_answers):
-        raise InputError(
-            f"row {int(different[0])} has different labels for the two models; compare them on the same rows, or name the "
-            "classes wrong and correct if the labels say whether each model was right"
-        )
-    for name in ("weights", "clusters"):
-        if not np.array_equal(np.asarray(getattr(a, name)), np.asarray(getattr(b, name))):
-            raise InputError(f"the models have different {name}; give both the same")

@@ -15,7 +15,6 @@ from truecal.groups.segment_search import read_columns
 from truecal.groups.segment_tests import SegmentTests, _null_draws, joint_null
 from truecal.groups.segments import Records, SegmentSums
 from truecal.parallel import Step
-from truecal.plot import AuditDisplay
 from truecal.recalibration import SegmentOffsets
 
 
@@ -345,17 +344,6 @@ def test_without_columns_there_is_nothing_to_search():
         tc.audit(tc.Predictions.from_probs([0.1, 0.9] * 50, [0, 1] * 50))
     with pytest.raises(InputError, match="preds must be Predictions, not"):
         tc.audit([0.1, 0.9])
-
-
-def test_the_display_draws_the_frame():
-    from matplotlib import pyplot
-
-    preds, *_ = world(20_000, 0, shift=0.15, bad={"c1": 2, "c3": 0})
-    search = tc.audit(preds, tolerance=0.02)
-    display = AuditDisplay.from_audit(search)
-    display.figure_.canvas.draw()
-    assert display.frame() == search.frame()
-    pyplot.close(display.figure_)
 
 
 def test_offsets_mend_the_segment_and_leave_the_rest():

@@ -7,31 +7,14 @@ import numpy as np
 
 import truecal as tc
 from truecal.plot.bars import InterventionsDisplay
+from truecal.plot.study import AgreementDisplay, BinTrendDisplay
 
 RNG = np.random.default_rng(0)
 P = RNG.beta(5, 1, 600)
 Y = (RNG.random(600) < P**1.3).astype(int)
 PREDS = tc.Predictions.from_probs(P, Y)
-MODELS = [f"resnet-{size}" for size in (18, 34, 50, 101, 152)] + ["convnext-base", "convnext-large"]
-FAMILIES = ["resnet"] * 5 + ["convnext"] * 2
 METRICS = ["rank-series-l2", "ece-mass-15-l1", "ece-width-15-l1", "sweep-mass-l2", "debiased-15-l2"]
 SITES = ["University hospital", "St. Mary", "Regional clinic north", "Regional clinic south"]
-
-
-def _intervals(count: int, scale: float = 0.05) -> dict[str, Any]:
-    middle = scale * (0.5 + RNG.random(count))
-    return {"low": middle * 0.7, "high": middle * 1.4}
-
-
-def _study(**more: Any) -> dict[str, Any]:
-    return {"model": MODELS, "family": FAMILIES, "size": [11, 21, 25, 44, 60, 89, 198], **more}
-
-
-def _audit(ax: Any) -> Any:
-    names = {"depth": [0, 1, 0], "name": ["site is Regional clinic north", "age in [65, 80)", "sex is female"]}
-    where = {"region": ["all scores", "scores above 0.31", "scores in (0.05, 0.31]"], "rows": [900, 412, 1530]}
-    numbers = {"difference": [0.1, 0.13, -0.03], "low": [0.06, 0.07, -0.08], "high": [0.14, 0.2, 0.02]}
-    return tc.plot.AuditDisplay({**names, **where, **numbers, "beyond": [True, True, False]}, tolerance=0.02).plot(ax)
 
 
 def _decision(ax: Any) -> Any:
@@ -86,32 +69,15 @@ def _bin_trend(ax: Any) -> Any:
     numbers = {"slope": [0.01, 0.03, 0.08, 0.0, 0.005], "low": [0.0, 0.02, 0.06, -0.01, -0.01]}
     kinds = {"scheme": ["mass"] * 3 + [None] * 2, "norm": [1.0] * 3 + [2.0] * 2, "bins": [5, 15, 100, None, None]}
     more = {"high": [0.02, 0.04, 0.1, 0.01, 0.02], "debiased": [False] * 3 + [True] * 2}
-    return tc.plot.BinTrendDisplay(
-        {"metric": [*binned, "rank-series-l2", "sweep-mass-l2"], **kinds, **numbers, **more}
-    ).plot(ax)
-
-
-def _cost_map(ax: Any) -> Any:
-    rate, ratio = (grid.ravel() for grid in np.meshgrid(np.linspace(0, 0.9, 10), np.linspace(0, 1, 11), indexing="ij"))
-    values = {"relative": ratio - rate, "supported": np.abs(ratio - rate) > 0.2}
-    return tc.plot.CostMapDisplay(
-        {"rate": rate, "cost_ratio": ratio, **values}, names=("convnext-large", "resnet-152")
-    ).plot(ax)
+    return BinTrendDisplay({"metric": [*binned, "rank-series-l2", "sweep-mass-l2"], **kinds, **numbers, **more}).plot(
+        ax
+    )
 
 
 def _agreement(ax: Any) -> Any:
     pairs = [(a, b) for i, a in enumerate(METRICS) for b in METRICS[i + 1 :]]
     first, second = zip(*pairs, strict=True)
-    return tc.plot.AgreementDisplay(
-        {"metric_a": first, "metric_b": second, "tau": RNG.uniform(-0.2, 1, len(pairs))}
-    ).plot(ax)
-
-
-def _top_k(ax: Any) -> Any:
-    methods = ["uncalibrated", "temperature scaling", "structured matrix", "Dirichlet"]
-    rows = [(m, k) for m in methods for k in (1, 2, 5)]
-    method, k = zip(*rows, strict=True)
-    return tc.plot.TopKDisplay({"method": method, "k": k, "error": [0.05] * 12, **_intervals(12)}).plot(ax)
+    return AgreementDisplay({"metric_a": first, "metric_b": second, "tau": RNG.uniform(-0.2, 1, len(pairs))}).plot(ax)
 
 
 def _interventions(ax: Any) -> Any:
@@ -122,50 +88,19 @@ def _interventions(ax: Any) -> Any:
     return InterventionsDisplay({"intervention": kind, "what": what, **numbers}).plot(ax)
 
 
-def _error(count: int = 7) -> np.ndarray:
-    return np.linspace(0.3, 0.15, count)
-
-
 DISPLAYS: dict[str, Callable[[Any], Any]] = {
     "AbstentionDisplay": lambda ax: tc.plot.AbstentionDisplay.from_curves(
         {name: tc.selective.risk_coverage(PREDS) for name in ("logistic regression", "gradient boosting")}, ax=ax
     ),
     "AgreementDisplay": _agreement,
-    "AuditDisplay": _audit,
     "BinTrendDisplay": _bin_trend,
-    "CostMapDisplay": _cost_map,
     "DecisionDisplay": _decision,
     "DecisionLossDisplay": _decision_loss,
-    "ErrorCalibrationDisplay": lambda ax: tc.plot.ErrorCalibrationDisplay(
-        _study(error=_error(), value=_error() / 5), metric="rank-series-l2"
-    ).plot(ax),
     "FlexibleDisplay": _flexible,
     "ForestDisplay": _forest,
-    "InOutDisplay": lambda ax: tc.plot.InOutDisplay(
-        _study(inside=_error() / 8, outside=_error() / 4), metric="rank-series-l2"
-    ).plot(ax),
     "InterventionsDisplay": _interventions,
     "LikertDisplay": _likert,
-    "ParetoDisplay": lambda ax: tc.plot.ParetoDisplay(
-        {"name": MODELS, "error": _error(), "calibration": [0.02, 0.03, 0.01, 0.04, 0.02, 0.05, 0.03]}
-    ).plot(ax),
-    "RecalibrationDisplay": lambda ax: tc.plot.RecalibrationDisplay(
-        _study(error=_error(), before=_error() / 4, after=_error() / 9), metric="rank-series-l2", after="temperature"
-    ).plot(ax),
     "ReliabilityDisplay": lambda ax: tc.plot.ReliabilityDisplay.from_predictions(
         Y, P, name="a model with a name", ax=ax
     ),
-    "ResidualDisplay": lambda ax: tc.plot.ResidualDisplay(
-        _study(error=_error(), residual=RNG.normal(0, 0.01, 7)), metric="rank-series-l2"
-    ).plot(ax),
-    "ShiftDisplay": lambda ax: tc.plot.ShiftDisplay(
-        {
-            "model": MODELS * 3,
-            "family": FAMILIES * 3,
-            "severity": np.repeat([0.0, 1, 2], 7),
-            "value": RNG.random(21) / 9,
-        },
-        label="rank-series-l2",
-    ).plot(ax),
-    "TopKDisplay": _top_k,
 }

@@ -8,13 +8,8 @@ import pytest
 
 import truecal as tc
 from tests.lazy import Lazy
-from truecal.plot import (
-    AbstentionDisplay,
-    LikertDisplay,
-    ParetoDisplay,
-    ReliabilityDisplay,
-    TopKDisplay,
-)
+from truecal.plot import AbstentionDisplay, LikertDisplay, ReliabilityDisplay
+from truecal.plot.bars import InterventionsDisplay
 
 plt = Lazy("matplotlib.pyplot")
 
@@ -158,43 +153,17 @@ def test_likert(binary):
     assert rates == [rate for rate in report.frame()["mean_outcome"] if rate is not None]
 
 
-def test_top_k(many):
-    y, probs = many
-    result = tc.groups.beyond_top(
-        {"plain": tc.Predictions.from_probs(probs, y), "same": tc.Predictions.from_probs(probs, y)},
-        ks=(1, 2),
-        replicates=20,
-    )
-    display = drawn(TopKDisplay.from_report(result))
-    heights = [patch.get_height() for patch in display.ax_.patches]
-    assert heights == display.frame()["error"].tolist()
-    assert len({patch.get_hatch() for patch in display.ax_.patches}) == 2
-
-
-def test_pareto():
-    frame = {
-        "name": ["a", "b", "$c", "d", "twin of a"],
-        "error": [0.1, 0.2, 0.3, 0.1, 0.1],
-        "calibration": [0.05, 0.01, 0.03, 0.06, 0.05],
-    }
-    display = drawn(ParetoDisplay(frame).plot())
-    assert list(display.frame()["front"]) == [True, True, False, False, True]
-    assert display.ax_.lines[0].get_xydata().tolist()[0] == [0.1, 0.05]
-    assert [line.get_marker() for line in display.ax_.lines[1:]] == ["o", "o", "x", "x", "o"]
-
-
 def test_abstention():
     frame = {"answered": [1.0, 0.5, 0.5], "cost": [0.1, 0.02, 0.2], "series": ["a", "a", "b"]}
     display = drawn(AbstentionDisplay(frame).plot())
     assert display.ax_.lines[0].get_xydata().tolist() == [[0.5, 0.02], [1.0, 0.1]]
 
 
-def test_every_display_of_a_model_and_the_laboratory_is_one():
+def test_every_public_name_is_a_display():
     from truecal.plot.display import Display
 
     ours = [getattr(tc.plot, name) for name in tc.plot.__all__]
-    ours = [kind for kind in ours if not kind.__module__.startswith("truecal.plot.study")]
-    assert len(ours) >= 10
+    assert len(ours) >= 7
     assert all(issubclass(kind, Display) for kind in ours)
 
 
@@ -253,7 +222,7 @@ def test_net_benefit_ends_where_nobody_is_treated():
 
 def test_text_is_light_on_a_dark_background():
     with plt.style.context("dark_background"):
-        display = TopKDisplay({"method": ["a"], "k": [1], "error": [0.1], "low": [0.05], "high": [0.2]}).plot()
+        display = InterventionsDisplay({"intervention": ["a"], "what": ["b"], "mean": [0.1], "sd": [0.05]}).plot()
         (whisker,) = [c for c in display.ax_.collections if len(c.get_segments()) == 1]
         assert whisker.get_color()[0][:3].tolist() == [1.0, 1.0, 1.0]
 

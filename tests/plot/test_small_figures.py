@@ -75,7 +75,7 @@ def _overlap(a, b):
 
 
 def test_no_display_is_missing():
-    assert set(DISPLAYS) == {*tc.plot.__all__, "InterventionsDisplay"}
+    assert set(DISPLAYS) == {*tc.plot.__all__, "InterventionsDisplay", "AgreementDisplay", "BinTrendDisplay"}
 
 
 @pytest.mark.parametrize("layout", ["constrained", None])

@@ -1,4 +1,4 @@
-"""Displays of a study's analyses and of selective prediction: they draw the result's numbers and change nothing else."""
+"""Drawings of a study's models and of selective prediction: they draw the result's numbers and change nothing else."""
 
 import numpy as np
 import polars as pl
@@ -7,19 +7,8 @@ import pytest
 import truecal as tc
 from tests.lazy import Lazy
 from tests.study.results import frame_of, number, random_study
-from truecal.plot import (
-    AbstentionDisplay,
-    AgreementDisplay,
-    BinTrendDisplay,
-    CostMapDisplay,
-    ErrorCalibrationDisplay,
-    InOutDisplay,
-    ParetoDisplay,
-    RecalibrationDisplay,
-    ResidualDisplay,
-    ShiftDisplay,
-)
-from truecal.plot.study import family_styles
+from truecal.plot import AbstentionDisplay
+from truecal.plot.study import AgreementDisplay, BinTrendDisplay, draw_models, family_styles, name_models
 
 plt = Lazy("matplotlib.pyplot")
 
@@ -38,41 +27,42 @@ def drawn(display):
     return display
 
 
-def scattered(ax):
-    from matplotlib.collections import PathCollection
-
-    return [c for c in ax.collections if isinstance(c, PathCollection)]
-
-
-def dots(ax):
-    """Everything scattered, in one array, sorted."""
-    return np.array(sorted(tuple(p) for c in scattered(ax) for p in c.get_offsets().data))
+def draw_points(frame, ax, **options):
+    """The models of the severity 0 by error and value, and their table."""
+    table = tc.study.error_against_calibration(frame).frame().filter(pl.col("severity") == 0)
+    draw_models(ax, table, "error", "value", family_styles(table["family"].unique().to_list()), **options)
+    return table
 
 
-def sorted_points(x, y):
-    return np.array(sorted(zip(x, y, strict=True)))
+def test_every_model_is_a_dot_sized_within_its_family(frame):
+    from matplotlib.collections import LineCollection, PathCollection
+
+    figure, ax = plt.subplots()
+    table = draw_points(frame, ax)
+    figure.canvas.draw()
+    groups = [c for c in ax.collections if isinstance(c, PathCollection)]
+    dots = sorted(tuple(point) for group in groups for point in group.get_offsets().data)
+    assert dots == sorted(table.select("error", "value").iter_rows())
+    assert {len(set(group.get_sizes())) for group in groups} == {3}  # three sizes in each family
+    segments = sum(len(c.get_segments()) for c in ax.collections if isinstance(c, LineCollection))
+    assert segments == table.height  # an interval of the value; errors of this study have none
 
 
-def test_error_calibration(frame):
-    result = tc.study.error_against_calibration(frame)
-    display = drawn(ErrorCalibrationDisplay.from_result(result, severity=1.0))
-    table = result.frame().filter(pl.col("severity") == 1)
-    assert dots(display.ax_) == pytest.approx(sorted_points(table["error"], table["value"]))
-    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["a", "b", "c"]
-    assert display.frame()["model"].tolist() == table["model"].to_list()
-    sizes = {len(set(c.get_sizes())) for c in scattered(display.ax_)}
-    assert sizes == {3}  # three sizes in each family
-    with pytest.raises(tc.InputError, match="more than one severity to draw; choose severity= one of 0, 1, 2"):
-        ErrorCalibrationDisplay.from_result(result)
-    with pytest.raises(tc.InputError, match=r"no severity 5\.0 to draw"):
-        ErrorCalibrationDisplay.from_result(result, severity=5.0)
+def test_sizes_that_are_unknown_are_drawn_alike():
+    figure, ax = plt.subplots(figsize=(6, 5))
+    rows = [number(f"m{i}", name, 0.1 * i) for i in range(6) for name in ("error", "rank-series-l2")]
+    draw_points(frame_of(rows), ax, bars=False)
+    figure.canvas.draw()
+    (group,) = ax.collections
+    assert group.get_sizes().tolist() == [40] * 6
 
 
 def test_hostile_names_are_text(frame):
-    odd = frame.with_columns(family=pl.lit("$x^{"), model=pl.col("model") + "$_$")
-    display = drawn(ErrorCalibrationDisplay.from_result(tc.study.error_against_calibration(odd), severity=0.0))
-    assert display.ax_.get_legend().get_texts()[0].get_text() == "$x^{"
-    assert display.ax_.texts[0].get_text().endswith("$_$")
+    figure, ax = plt.subplots()
+    table = draw_points(frame.with_columns(family=pl.lit("$x^{"), model=pl.col("model") + "$_$"), ax)
+    name_models(ax, table, "error", "value")
+    figure.canvas.draw()
+    assert ax.texts[0].get_text().endswith("$_$")
 
 
 def test_families_can_be_told_apart():
@@ -80,55 +70,11 @@ def test_families_can_be_told_apart():
     assert len({(style["color"], style["marker"]) for style in styles.values()}) == 55
 
 
-def test_pareto_from_result(frame):
-    result = tc.study.pareto(frame, metrics=METRICS[:2])
-    display = drawn(ParetoDisplay.from_result(result, metric="ece-mass-5-l1", severity=0.0))
-    table = result.frame().filter((pl.col("metric") == "ece-mass-5-l1") & (pl.col("severity") == 0))
-    assert display.frame()["front"].tolist() == table["front"].to_list()
-    assert display.ax_.get_ylabel() == "ece-mass-5-l1"
-
-
-def test_recalibration(frame):
-    after = frame.with_columns(recalibrator=pl.lit("temperature"), value=pl.col("value") * 0.5)
-    result = tc.study.effect_of_recalibration(pl.concat([frame, after]))
-    display = drawn(RecalibrationDisplay.from_result(result, severity=0.0))
-    lines = [line.get_ydata().tolist() for line in display.ax_.lines]
-    table = result.frame().filter(pl.col("severity") == 0)
-    assert lines == [list(pair) for pair in table.select("before", "after").rows()]
-    assert len(dots(display.ax_)) == 18
-
-
-def test_shift(frame):
-    result = tc.study.shift(frame)
-    display = drawn(ShiftDisplay.from_result(result))
-    assert len(display.ax_.lines) == 9
-    first = result.frame().filter(pl.col("model") == "m0").sort("severity")
-    assert display.ax_.lines[0].get_ydata().tolist() == first["value"].to_list()
-    assert display.ax_.get_ylabel() == "rank-series-l2"
-    assert len({(line.get_marker(), line.get_linestyle()) for line in display.ax_.lines}) == 3
-    other = ShiftDisplay.from_result(result, value="error_increase", dataset="digits")
-    assert other.ax_.get_ylabel() == "error increase"
-
-
-def test_in_out(frame):
-    result = tc.study.in_and_out(frame)
-    display = drawn(InOutDisplay.from_result(result, severity=2.0))
-    table = result.frame().filter(pl.col("severity") == 2)
-    assert dots(display.ax_) == pytest.approx(sorted_points(table["inside"], table["outside"]))
-
-
-def test_residuals(frame):
-    result = tc.study.residuals(frame, metrics=["nll"])
-    display = drawn(ResidualDisplay.from_result(result, severity=0.0))
-    table = result.frame().filter(pl.col("severity") == 0)
-    assert dots(display.ax_) == pytest.approx(sorted_points(table["error"], table["residual"]))
-    assert display.ax_.get_ylabel() == "nll beyond what error explains"
-
-
 def test_bin_trend(frame):
     result = tc.study.bin_trend(frame)
-    display = drawn(BinTrendDisplay.from_result(result, severity=0.0))
-    rows = {row["metric"]: row["slope"] for row in result.frame().filter(pl.col("severity") == 0).iter_rows(named=True)}
+    table = result.frame().filter(pl.col("severity") == 0)
+    display = drawn(BinTrendDisplay(table).plot())
+    rows = {row["metric"]: row["slope"] for row in table.iter_rows(named=True)}
     values = [y for line in display.ax_.lines[1:] if len(line.get_xdata()) for y in line.get_ydata()]
     assert {rows["ece-mass-5-l1"], rows["ece-mass-100-l1"], rows["rank-series-l2"]} <= set(values)
     assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["5", "100", "rank-series-l2"]
@@ -136,8 +82,9 @@ def test_bin_trend(frame):
 
 def test_agreement(frame):
     result = tc.study.rank_agreement(frame)
-    display = drawn(AgreementDisplay.from_result(result, severity=0.0))
-    row = result.frame().filter(pl.col("severity") == 0).row(0, named=True)
+    table = result.frame().filter(pl.col("severity") == 0)
+    display = drawn(AgreementDisplay(table).plot())
+    row = table.row(0, named=True)
     names = display.names()
     assert display.table()[names.index(row["metric_a"]), names.index(row["metric_b"])] == row["tau"]
     assert np.array_equal(display.table(), display.table().T)
@@ -158,28 +105,3 @@ def test_risk_coverage_curves():
     assert display.ax_.lines[0].get_ydata().tolist() == curves["a"].frame()["risk"].tolist()
     assert len(display.ax_.collections) == 2  # a band for each
     assert list(display.frame()["series"]) == ["a"] * 100 + ["b"] * 100
-
-
-def test_cost_map():
-    result = tc.selective.cost_map(*two_models(), rates=[0.0, 0.2, 0.5], cost_ratios=[0.1, 0.5], resamples=50)
-    display = drawn(CostMapDisplay.from_result(result, names=("first", "second $")))
-    assert display.table() == pytest.approx(result.relative)
-    mesh = display.ax_.collections[0]
-    assert mesh.get_array().data.ravel() == pytest.approx(result.relative.ravel())
-    hatched = [patch.get_hatch() for patch in display.ax_.patches]
-    assert hatched == ["///"] * int((~result.supported).sum())
-    assert hatched  # so that the line above says something
-    assert "second $" in display.ax_.get_title()
-    one = CostMapDisplay.from_result(tc.selective.cost_map(*two_models(), rates=[0.2], cost_ratios=[0.1], resamples=50))
-    assert drawn(one).table().shape == (1, 1)
-
-
-def test_given_axes_are_used(frame):
-    figure, (left, right) = plt.subplots(1, 2)
-    rows = [number(f"m{i}", name, 0.1 * i) for i in range(6) for name in ("error", "rank-series-l2")]
-    result = tc.study.error_against_calibration(frame_of(rows))
-    display = drawn(ErrorCalibrationDisplay.from_result(result, ax=right))
-    assert display.ax_ is right
-    assert display.figure_ is figure
-    assert not left.collections
-    assert right.get_legend() is None  # no families, nothing to explain

@@ -9,7 +9,7 @@ from tests.study.public_table import NATURAL, about_models, public_diagrams, pub
 from tests.study.studies import write_files, write_study
 from truecal.plot.figures import FIGURES, draw_figure
 
-FROM_NUMBERS = [name for name in FIGURES if name != "costs"]
+FROM_NUMBERS = list(FIGURES)
 
 
 @pytest.fixture(scope="module")
@@ -173,8 +173,6 @@ def test_names_that_are_not_text_are_refused(evaluated, name):
 
 
 def test_what_cannot_be_drawn_says_why(imported, evaluated):
-    with pytest.raises(tc.InputError, match="no predictions to go back to"):
-        draw_figure(imported, "costs")
     with pytest.raises(tc.InputError, match="there is no metric 'x'"):
         draw_figure(imported, "families", metric="x")
     with pytest.raises(tc.InputError, match="there is no dataset 'x'"):

@@ -36,7 +36,6 @@ CALLS = {
     "selective.risk_coverage": (lambda f, *x, **o: f(*x, **o), lambda r: r.frame()),
     "selective.aurc": (lambda f, *x, **o: f(*x, **o), lambda r: r.value),
     "selective.abstention_cost": (lambda f, *x, **o: f(*x, rate=0.3, cost_ratio=0.2, **o), str),
-    "selective.best_threshold": (lambda f, *x, **o: f(*x, cost_ratio=0.2, **o), str),
     "inference.below": (lambda f, *x, **o: f(*x, 0.2, **o), lambda r: r.p_value),
     "inference.bootstrap": (lambda f, *x, **o: f(tc.BinnedECE(), *x, resamples=50, **o), lambda r: r.interval()),
     "inference.rank_series_test": (lambda f, *x, **o: f(*x, **o), lambda r: r.p_value),
@@ -54,7 +53,6 @@ OTHERS = {
     "estimators.sweep_granularity": "judges several probabilities of a row",
     "compare": "takes y_true first by itself",
     "inference.compare_many": "takes y_true first by itself",
-    "selective.cost_map": "takes two models",
 }
 
 

@@ -1,7 +1,5 @@
 """Rankings by paired resamples: equal models are rarely told apart, different ones are; costs of abstaining as metrics."""
 
-from itertools import combinations
-
 import numpy as np
 import polars as pl
 import pytest
@@ -65,16 +63,3 @@ def store(tmp_path_factory):
     write_files(folder, models=[f"m{i}" for i in range(4)], rows=150)
     more = "metrics: [error, rank-series-l2]\nrecalibrators: [temperature]\n"
     return tc.study.Study.read(write_study(folder, more)).run(folder / "store", workers=1)
-
-
-def test_there_is_a_cost_map_for_every_pair_before_and_after(store):
-    from truecal.plot.figures import draw_figure
-
-    models = tuple(f"m{i}" for i in range(4))
-    table = draw_figure(store, "costs", model=models).frame()
-    pairs = set(table.select("a", "b", "recalibrator").unique().rows())
-    assert pairs == {(a, b, r) for a, b in combinations(models, 2) for r in ("none", "temperature")}
-    preds = [tc.study.predictions_of(store, model, "digits", "temperature") for model in ("m1", "m2")]
-    expected = tc.selective.cost_map(*preds)
-    mask = table.filter((pl.col("a") == "m1") & (pl.col("b") == "m2") & (pl.col("recalibrator") == "temperature"))
-    assert mask["cost_a"].to_list() == expected.frame()["cost_a"].tolist()

@@ -157,7 +157,7 @@ class FigureChoice:
     --covariate NAME   Column that models or datasets differ in.
     --colour NAME      Covariate that colours, marks and groups the models.  [default: family]
     --after NAME       Recalibrator to compare with.  [default: temperature]
-    --model NAME       Only these, in diagrams and cost maps; may be repeated.
+    --model NAME       Only these, in diagrams and the figure of a covariate; may be repeated.
     """
 
     metric: str | None = None

@@ -1,4 +1,4 @@
-"""Displays of grouped bars: top-k errors by method, and comparisons of interventions."""
+"""Bars of comparisons of interventions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from truecal.groups import lower_ranks
 from truecal.plot.display import GREY, SERIES, Display, Numbers, add_legend, text_color
 from truecal.types import Float64s
 from truecal.writing import write_whole
@@ -31,13 +30,13 @@ def _draw_bars(
     names: Sequence[str],
     groups: Sequence[Any],
     height: Float64s,
-    half_widths: Float64s,
+    deviations: Float64s,
     styles: Mapping[str, int],
 ) -> tuple[Float64s, float]:
     """Draw a cluster of bars per distinct group, one bar per row; return the centres of the bars (rows,) and their width.
 
-    `names`, `groups` and `height` have an entry per row; `half_widths` (2, rows) are error bars, none where NaN. `styles` gives the
-    order of the names within a cluster, and the index of their style.
+    `names`, `groups`, `height` and `deviations` have an entry per row; a NaN gives no error bar. `styles` gives the order of the
+    names within a cluster, and the index of their style.
     """
     order, ticks = list(styles), list(dict.fromkeys(groups))
     width = 0.84 / len(order)
@@ -46,55 +45,9 @@ def _draw_bars(
     for name, index in styles.items():
         rows = np.array([other == name for other in names])
         ax.bar(x[rows], height[rows], width, label=name, **_bar_style(index))
-    ax.errorbar(x, height, np.nan_to_num(half_widths), fmt="none", ecolor=text_color(), elinewidth=1, capsize=2)
+    ax.errorbar(x, height, np.nan_to_num(deviations), fmt="none", ecolor=text_color(), elinewidth=1, capsize=2)
     ax.set_xticks(range(len(ticks)), [str(tick) for tick in ticks], parse_math=False)
     return x, width
-
-
-class TopKDisplay(Display):
-    """Draw top-k calibration errors with their intervals as bars, grouped by k, one colour and hatch per method.
-
-    Parameters
-    ----------
-    numbers : Frame or mapping of columns
-        `method`, `k`, `error`, `low`, `high`.
-
-    Examples
-    --------
-    >>> display = TopKDisplay({"method": ["plain"], "k": [1], "error": [0.1], "low": [0.05], "high": [0.2]})
-    >>> display.frame()["error"]
-    array([0.1])
-    """
-
-    needed = ("method", "k", "error", "low", "high")
-
-    @classmethod
-    def from_report(cls, report: lower_ranks.BeyondTop, ax: Any = None) -> Self:
-        """Draw the result of :func:`truecal.groups.beyond_top`.
-
-        Parameters
-        ----------
-        report : BeyondTop
-            The result.
-        ax : matplotlib Axes, default None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        display : TopKDisplay
-            The display, drawn.
-        """
-        return cls(report.frame()).plot(ax)
-
-    def _draw(self, ax: Any) -> None:
-        methods, k = self._columns("method", "k")
-        error, low, high = (self._frame[name].astype(float) for name in ("error", "low", "high"))
-        order = np.argsort(np.array(k), kind="stable")
-        styles = {name: i for i, name in enumerate(dict.fromkeys(methods))}
-        half_widths = np.abs(np.stack([low, high]) - error)
-        _draw_bars(ax, [methods[i] for i in order], [k[i] for i in order], error[order], half_widths[:, order], styles)
-        ax.set(xlabel="k", ylabel="Top-k calibration error")
-        add_legend(ax, max_columns=3)
 
 
 class InterventionsDisplay(Display):
@@ -130,7 +83,7 @@ class InterventionsDisplay(Display):
         indices = self._frame["style"] if "style" in self._frame else range(len(names))
         styles = dict(sorted(zip(names, map(int, indices), strict=True), key=lambda pair: pair[1]))
         mean, sd = self._frame["mean"].astype(float), np.array(deviations, float)
-        x, width = _draw_bars(ax, names, groups, mean, np.stack([sd, sd]), styles)
+        x, width = _draw_bars(ax, names, groups, mean, sd, styles)
         if "if_calibrated" in self._frame:
             if_calibrated = np.array(self._columns("if_calibrated")[0], float)
             rows = np.isfinite(if_calibrated)

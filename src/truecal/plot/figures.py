@@ -5,33 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
 from truecal.plot.display import BLUE, GREY, add_title, plain_text
-from truecal.plot.grids import AgreementDisplay, CostMapDisplay
 from truecal.plot.study import (
     DOTTED,
     MAX_NAMED,
     NO_FAMILY,
+    AgreementDisplay,
     BinTrendDisplay,
     draw_models,
     family_styles,
-    frame_of,
     name_models,
 )
+from truecal.study.store import pl
 
 Panel = Callable[[Any], Callable[[], None] | None]  # draws on its axes; may return what to write once limits are set
 _PREFERRED = ("ece-mass-100-l1", "rank-series-l2", "debiased-15-l2", "ece-mass-15-l1", "ece-width-15-l1", "ece")
 _NOT_ERRORS = ("error", "confidence", "nll", "brier", "brier-top", "aurc", "best-temperature")
-_MAX_COMPARED = 4  # models that are compared in pairs
-_COST_MAPS = 3  # side by side
 _MAX_DIAGRAMS = 6  # reliability diagrams beside the models
 _BINS = (15, 100, 5000)  # of the errors in Figure 9
 _LINE = {"color": "#999999", "linewidth": 0.7, "zorder": 1}  # joins models of a family
@@ -50,7 +46,6 @@ _STYLE = {
     "lines.markersize": 4,
     "legend.fontsize": 7,
     "legend.title_fontsize": 7,
-    "hatch.linewidth": 0.3,
 }
 
 
@@ -118,8 +113,8 @@ class StudyFigure:
 class FigureData:
     """Results of a store and what its figures show: the metric, the clean dataset, and the `recalibrators`, "none" first.
 
-    `reference` is the clean dataset of all shifted ones, or a mapping from shifted to clean ones; `models` limits diagrams, cost
-    maps and the figure of a covariate to these.
+    `reference` is the clean dataset of all shifted ones, or a mapping from shifted to clean ones; `models` limits diagrams and
+    the figure of a covariate to these.
     """
 
     store: Any
@@ -243,11 +238,10 @@ def _concat_tables(analyses: Sequence[tuple[str, Any, Any]]) -> tuple[Any, list[
 
 def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, ax: Any) -> Callable[[], None]:
     """Draw models by error and metric; return a function that writes their names, to be called once limits are set."""
-    frame = frame_of(table)
-    draw_models(ax, frame, "error", "value", bars=table.height <= MAX_NAMED, styles=data.styles)
+    draw_models(ax, table, "error", "value", data.styles, bars=table.height <= MAX_NAMED)
     ax.set(xlabel="Classification error", ylabel=data.metric)
     data.title(ax, subject, after)
-    return partial(name_models, ax, frame, "error", "value")
+    return partial(name_models, ax, table, "error", "value")
 
 
 def families(data: FigureData) -> StudyFigure:
@@ -433,42 +427,7 @@ def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> No
 
 
 # ----------------------------------------------------------------------------------------------------
-# Costs, scores, bins and temperatures: Figures 7, 8, 9 and 11, appendices D and E
-
-
-def costs(data: FigureData) -> StudyFigure:
-    """Return Figure 7: where one model is cheaper than another, for the most accurate model of every family, before and after."""
-    models = list(data.models) or _best_models(data)
-    rows, tables = [], []
-    for after in data.recalibrators:
-        preds = {model: tc.study.predictions_of(data.store, model, data.clean, after) for model in models}
-        row = []
-        for a, b in combinations(models, 2):
-            cost_map = tc.selective.cost_map(preds[a], preds[b])
-            columns = {"a": pl.lit(a), "b": pl.lit(b), "recalibrator": pl.lit(after)}
-            tables.append(cost_map.frame().to_polars().with_columns(**columns))
-            row.append(partial(_draw_costs, data, cost_map, (a, b), after))
-        rows += [row[i : i + _COST_MAPS] for i in range(0, len(row), _COST_MAPS)]
-    return StudyFigure("costs", rows, pl.concat(tables, how="vertical_relaxed"), size=(2.6, 2.3))
-
-
-def _best_models(data: FigureData) -> list[str]:
-    """Return the most accurate model of every family, or the most accurate ones of a single family, up to _MAX_COMPARED.
-
-    Refuses fewer than two models.
-    """
-    clean = _rows_unshifted(data.error_against_metric(data.clean, "none").frame(), data.clean).sort("error")
-    best = clean.unique("family", keep="first", maintain_order=True)
-    names: list[str] = (best if best.height > 1 else clean)["model"].to_list()[:_MAX_COMPARED]
-    if len(names) < 2:
-        raise InputError("a cost map needs two models")
-    return names
-
-
-def _draw_costs(data: FigureData, cost_map: Any, names: tuple[str, str], after: str, ax: Any) -> None:
-    """Draw the cost map of two models by name."""
-    CostMapDisplay.from_result(cost_map, names=names, ax=ax)
-    data.title(ax, f"{names[0]} (blue), {names[1]} (orange)", after)
+# Scores, bins and temperatures: Figures 8, 9 and 11, appendices D and E
 
 
 def residuals(data: FigureData) -> StudyFigure:
@@ -491,7 +450,7 @@ def residuals(data: FigureData) -> StudyFigure:
 
 def _draw_score(data: FigureData, table: Any, name: str, y: str, titled: bool, ax: Any) -> None:
     """Draw the score `name`, or its residual (`y`), against the classification error."""
-    draw_models(ax, frame_of(table), "error", y, bars=False, styles=data.styles)
+    draw_models(ax, table, "error", y, data.styles, bars=False)
     if y == "residual":
         ax.axhline(0, **DOTTED)
     ax.set(xlabel="Classification error", ylabel=f"{name} (residual)" if y == "residual" else name)
@@ -525,7 +484,7 @@ def _binned_metrics(table: Any) -> list[str]:
 
 def _draw_bin_trend(data: FigureData, table: Any, after: str, ax: Any) -> None:
     """Draw the slope of binned errors on the classification error by number of bins."""
-    BinTrendDisplay(frame_of(table)).plot(ax)
+    BinTrendDisplay(table).plot(ax)
     ax.get_legend().remove()
     data.title(ax, data.clean, after)
     bottom, top = ax.get_ylim()
@@ -599,7 +558,7 @@ def agreement(data: FigureData) -> StudyFigure:
 
     def draw(ax: Any) -> None:
         """Draw the heat map in small type."""
-        AgreementDisplay(frame_of(table)).plot(ax)
+        AgreementDisplay(table).plot(ax)
         ax.tick_params(labelsize=6)
         ax.set_title(data.clean, fontsize="medium", parse_math=False)
 
@@ -614,7 +573,6 @@ FIGURES: dict[str, Callable[[FigureData], StudyFigure]] = {
     "severities": severities,  # 4
     "sizes": sizes,  # 5
     "natural": natural,  # 6
-    "costs": costs,  # 7
     "residuals": residuals,  # 8
     "bins": bins,  # 9
     "loglog": loglog,  # 11

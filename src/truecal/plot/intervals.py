@@ -1,4 +1,4 @@
-"""Displays of a list of numbers with intervals: sites, answer scales, segments."""
+"""Displays of a list of numbers with intervals: sites and answer scales."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from truecal import options
 from truecal.clinical.summaries import QUANTITIES, Sites
-from truecal.groups import answer_scales, segment_search
+from truecal.groups import answer_scales
 from truecal.plot.display import BLUE, DASHED, GREY, ORANGE, Display, Numbers
 
 _LETTERS = 24  # of a site's name; a longer one would leave no room for the intervals of a small figure
@@ -192,60 +192,3 @@ class LikertDisplay(_RowsDisplay):
         self._name_rows(ax, (f"{row['name']} (n = {row['count']:,})" for row in rows))
         ax.invert_yaxis()  # the lowest category at the bottom
         ax.set(xlim=(0, 1), xlabel="Promised range (grey), frequency with interval (blue)")
-
-
-class AuditDisplay(_RowsDisplay):
-    """Draw segments as a tree: score minus outcome with its limits; orange squares are outside the tolerance.
-
-    Parameters
-    ----------
-    numbers : Frame or mapping of columns
-        `depth`, `name`, `region`, `rows`, `difference`, `low`, `high`, `beyond`.
-    tolerance : float, default None
-        The tolerated difference, drawn as a grey band.
-
-    Examples
-    --------
-    >>> numbers = {"depth": [0], "name": ["site is B"], "region": ["all scores"], "rows": [900]}
-    >>> display = AuditDisplay({**numbers, "difference": [0.1], "low": [0.06], "high": [0.14], "beyond": [True]})
-    >>> display.frame()["difference"]
-    array([0.1])
-    """
-
-    needed = ("depth", "name", "region", "rows", "difference", "low", "high", "beyond")
-    width, row_height = 7.0, 0.5
-
-    def __init__(self, numbers: Numbers, *, tolerance: float | None = None) -> None:
-        super().__init__(numbers)
-        self.tolerance = tolerance
-
-    @classmethod
-    def from_audit(cls, audit: segment_search.Audit, ax: Any = None) -> Self:
-        """Draw the result of :func:`truecal.audit`.
-
-        Parameters
-        ----------
-        audit : Audit
-            The result.
-        ax : matplotlib Axes, default None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        display : AuditDisplay
-            The display, drawn.
-        """
-        return cls(audit.frame(), tolerance=audit.tolerance).plot(ax)
-
-    def _draw(self, ax: Any) -> None:
-        ax.axvline(0.0, color=GREY, linewidth=1)
-        if self.tolerance is not None:
-            ax.axvspan(-self.tolerance, self.tolerance, color=GREY, alpha=0.15, linewidth=0)
-        names = []
-        for i, row in enumerate(self._frame):
-            color, marker = (ORANGE, "s") if row["beyond"] else (BLUE, "o")
-            self._draw_row(ax, i, row["difference"], row["low"], row["high"], color, marker=marker)
-            branch = "└ " if row["depth"] else ""
-            names.append(f"{'    ' * (row['depth'] - 1)}{branch}{row['name']}\n{row['region']}, n = {row['rows']:,}")
-        self._name_rows(ax, names)
-        ax.set(xlabel="Mean score minus mean outcome,\nlimits that hold for all segments")
