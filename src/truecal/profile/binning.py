@@ -17,9 +17,9 @@ from truecal.types import Float64s, Floats, Indices
 
 
 class SumsBelow(Protocol):
-    """Sums below cuts by name ("w", "c", "y", "cc", "cy"), shape (batch, q), at a fraction of the way from `below` to `above`.
+    """Sums below q cuts of a quantity ("w", "c", "y", "cc" or "cy"), shape (batch, q).
 
-    Without a fraction, at that of the cut itself.
+    `fraction`, shape (batch or 1, q), is the share of the rows from `below` to `above` that count as below; None takes the cut's.
     """
 
     def __call__(self, name: str, fraction: Float64s | None = None) -> Float64s: ...
@@ -133,7 +133,10 @@ _LANES = 4  # tables in turn; tuned on equal scores: half the time of one table,
 
 @dataclass(frozen=True, eq=False)
 class WidthBins:
-    """Rows, sums of scores and of their squares, in every bin, of zeros and of ones: shape (batch, bins, 2)."""
+    """Rows and sums by bin of equal width and outcome, shape (batch, bins, 2): last axis zeros, ones.
+
+    `count` are rows, `score` sums of scores, `square` sums of squared scores (None if not asked for).
+    """
 
     count: Float64s
     score: Float64s
@@ -151,9 +154,11 @@ def one_pass(bins: object, dtype: np.dtype[Any]) -> bool:
 def width_bins(
     scores: Floats, outcomes: NDArray[np.uint8], bins: int, closed: Literal["left", "right"], *, squares: bool
 ) -> WidthBins:
-    """Count rows and sum scores by bin and outcome; scores and outcomes have shape (batch, rows), in any order.
+    """Count rows and sum scores by bin and outcome: tables of shape (batch, bins, 2); empty bins are 0.
 
-    Bins are those of `Profile.width_cut`. Squares of scores are summed if `squares`, else None.
+    Scores and outcomes have shape (batch, rows), in any order. Bins are those of `Profile.width_cut`. Without `squares`, `square`
+    is
+    None.
     """
     counter = _BinCounter(scores.dtype, bins, closed, scores.shape[1])
     count, score, square = (np.empty((len(scores), bins, 2)) for _ in range(3))
@@ -190,7 +195,7 @@ class Edges:
         self._last = np.full(max_rows, bins - 1, kind)  # numpy takes ten times as long to compare bytes with one number
 
     def of(self, scores: Floats) -> NDArray[Any]:
-        """Return the bin, 0 to bins - 1, of every score, shape (n,), in memory that the next call overwrites."""
+        """Return the bin, 0 to bins - 1, of each of n <= max_rows scores, shape (n,), in memory that the next call overwrites."""
         scaled, bins = self._scaled[: len(scores)], self._bin[: len(scores)]
         np.multiply(scores, self._factor, out=scaled)
         np.copyto(bins, scaled, casting="unsafe")
@@ -200,7 +205,10 @@ class Edges:
 
 
 def _products_are_exact(edges: Floats, factor: np.floating[Any], closed: Literal["left", "right"]) -> bool:
-    """Return whether floor(score * factor) is the bin of every score, which the scores at and next to the edges decide."""
+    """Return whether floor(score * factor) is the bin of every score in [0, 1); `edges`, shape (bins + 1,), ascend from 0 to 1.
+
+    Scores at the inner edges and next to them decide it.
+    """
     edge, bin_number = edges[1:-1], np.arange(1, len(edges) - 1)
     beside = np.nextafter(edge, edge.dtype.type(closed == "right"))
     below, above = (beside, edge) if closed == "left" else (edge, beside)

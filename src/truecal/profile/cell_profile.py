@@ -239,27 +239,31 @@ class _Pieces:
         self._several = several
 
     def _of_cells(self, whole: Float64s, pieces: Float64s) -> Float64s:
-        """Return one value per piece, shape (pieces,): the next of `pieces` in divided cells, else `whole`, shape (cells,), of its
-        cell.
+        """Spread `whole`, one value per cell, over the pieces; return shape (pieces,).
+
+        Pieces of divided cells take the values of `pieces` instead, one each, in order.
         """
         values = whole[self._cell]
         values[self._parted] = pieces
         return values
 
     def _piece(self, name: Sum) -> Float64s:
-        """Estimate the weighted sum of a quantity in each piece of the divided cells, by :meth:`CellProfile.part`."""
+        """Estimate the weighted sum of a quantity in each piece of the divided cells, shape (pieces,), by `CellProfile.part`."""
         cell = self._cell[self._parted]
         return self._profile.part(name, cell, self._end) - self._profile.part(name, cell, self._start)
 
     def evenly(self) -> Profile:
-        """Build the profile in which every piece has the sums of :meth:`CellProfile.part`."""
+        """Build the profile of one row per piece, a batch of 1, in which every piece has the sums of :meth:`CellProfile.part`."""
         rows = self._profile.cell_rows
         cell_sums = {"y": rows.weight * rows.outcome, "cy": rows.weight * rows.products}
         y, cy = (self._of_cells(cell_sums[name], self._piece(name)) for name in ("y", "cy"))
         return self._rows(y[None], cy[None], single=True)
 
     def ordered(self, zeros_first: NDArray[np.bool_]) -> Profile:
-        """Build the batch in which the zeros of each cell come before or after its ones, by `zeros_first`, bool (batch, cells)."""
+        """Build the profile of one row per piece in which the zeros of each cell come before its ones, or after them.
+
+        `zeros_first`, shape (batch, cells), says which; every dataset of the batch has the same scores and weights.
+        """
         rows = self._profile.cell_rows
         weight, rate, cell = rows.weight, rows.outcome, self._cell[self._parted]
         several = self._several[self._cell]

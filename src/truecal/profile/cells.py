@@ -71,7 +71,7 @@ def cell_edge(scores: Floats) -> Float64s:
 
 
 def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
-    """Return the number of the cell of every score, 0 to CELLS - 1 ascending, and the score minus the left edge of the cell."""
+    """Return the number of every score's cell, 0 to CELLS - 1 ascending, and the score minus the cell's left edge; both (n,)."""
     c = scores.astype(np.float64)
     v = near_end(c)
     q = cells_per_unit(v)

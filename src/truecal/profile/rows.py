@@ -99,9 +99,9 @@ _MAX_BITS = 3 * _BITS  # derived: float64 has 53 bits, so that further divisions
 
 @dataclass(frozen=True, eq=False)
 class RankSums:
-    """The group of equal scores that each of q ranks falls into, and sums of c, y, c*c and c*y below its two ends.
+    """The group of equal scores that each of q ranks splits, as row numbers, and sums of c, y, c*c and c*y below both its ends.
 
-    Between two groups both ends are the rank itself.
+    A rank between two groups splits none: `first` and `last` are the rank itself.
     """
 
     first: Indices  # (q,)
@@ -111,8 +111,9 @@ class RankSums:
 
 
 def select_sums(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Return the `RankSums` of rows in any order at `ranks`, shape (q,), ascending in 0..n; rank r cuts above the r lowest
-    scores.
+    """Find the group of equal scores that each rank splits and the sums below its ends, without sorting all rows; see `RankSums`.
+
+    Rows come in any order. `ranks`, shape (q,), are ascending in 0..n; rank r cuts above the r lowest scores.
     """
     if scores.dtype == np.float16:
         scores = scores.astype(np.float32)  # arithmetic in half precision is slow
@@ -120,7 +121,7 @@ def select_sums(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> 
 
 
 def _select(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices, start: float, bits: int) -> RankSums:
-    """Find the `RankSums` of rows whose scores lie in [start, start + 2^(14 - bits)], by cells of width 2^-bits.
+    """Compute `select_sums` of rows whose scores lie in [start, start + 2^(14 - bits)], by cells of width 2^-bits.
 
     Cells that contain a rank are sorted together, or divided in turn if they are large.
     """
@@ -167,7 +168,7 @@ def _preceding(cells: Indices, counts: Indices, sums: Float64s, cell: Indices) -
 
 
 def _select_sorted(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Find the `RankSums` of rows in any order, at ranks in 0..n, by sorting them."""
+    """Compute `select_sums` by sorting the rows; `ranks` in 0..n, in any order."""
     sorted_scores, y = packed_sort(scores, outcomes)
     c = sorted_scores.astype(np.float64)
     sums = np.zeros((len(c) + 1, 4))
@@ -181,7 +182,7 @@ def _select_sorted(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) 
 
 
 def _select_tied(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Find the `RankSums` of rows of one score: first 0 and last n for ranks between, both 0 for rank 0 and both n for rank n."""
+    """Compute `select_sums` of n rows of one score: (first, last) is (0, 0) for rank 0, (n, n) for rank n, else (0, n)."""
     n, c, ones = len(scores), float(scores[0]), float(np.count_nonzero(outcomes))
     total = np.array([n * c, ones, n * c * c, ones * c])
     first, last = np.where(ranks == n, n, 0), np.where(ranks == 0, 0, n)
@@ -249,7 +250,10 @@ def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
 
 
 def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "right"]) -> Indices:
-    """Return the positions of values[i] in the ascending table[i], shape (batch or 1, q); either may be shared by the batch."""
+    """Return the positions (as `numpy.searchsorted`) of values[i] in the ascending table[i], shape (batch or 1, q).
+
+    A table or values of length 1 are shared by the whole batch.
+    """
     count = max(len(table), len(values))
     positions = np.empty((count, values.shape[1]), np.intp)
     for i in range(count):
@@ -284,7 +288,10 @@ class Unsorted:
         return packed_sort(self.scores, self.outcomes)
 
     def width_cut(self, bins: object, closed: Literal["left", "right"]) -> Cut | None:
-        """Cut at j/bins with the sums below, from one pass over the rows; None where a sort is better (see `one_pass`)."""
+        """Cut at j/bins, positions of shape (batch, bins + 1), with the sums below, from one pass over the rows.
+
+        None where a sort is better: several numbers of bins, or more than `one_pass` allows.
+        """
         if not isinstance(bins, int) or not one_pass(bins, self.scores.dtype):
             return None
         width_bins = self._width_bins(bins, closed, squares=False)
@@ -297,7 +304,7 @@ class Unsorted:
         return Cut(position, position, sums=sums)
 
     def _width_bins(self, bins: int, closed: Literal["left", "right"], *, squares: bool) -> WidthBins:
-        """Return the `WidthBins` of the rows without a sort, cached by `bins` and `closed`; squares are summed if asked for."""
+        """Return the `WidthBins` of the rows, (batch, bins, 2), cached by `bins` and `closed`; squares are summed if asked for."""
         bins_of_width = self._width.get((bins, closed))
         if bins_of_width is None or (squares and bins_of_width.square is None):
             self._refuse_changed()
@@ -510,7 +517,7 @@ class SortedRows:
         return np.asarray(values if self.weights is None else self.weights * values)
 
     def _sums_at(self, name: Sum, index: Indices) -> Float64s:
-        """Sum over the first index[i, j] rows of dataset i, shape of `index`."""
+        """Sum a quantity over the first index[i, j] rows of dataset i, shape of `index`; one row of indices serves all datasets."""
         if name == "w" and self.weights is None:
             return index.astype(np.float64)
         return gather(self.prefix(name), index).astype(np.float64)

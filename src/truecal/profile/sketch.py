@@ -20,7 +20,7 @@ from truecal.writing import write_whole
 # ----------------------------------------------------------------------------------------------------
 # Sketches on disk: a versioned npz file, written whole or not at all, read without pickle and checked on the way in
 
-_VERSION = 1
+_VERSION = 1  # by choice: counts the changes of the format
 _ALWAYS = ("edges", "low", "high", *(name for name in SUMS if name not in ("w", "ww")))
 
 
@@ -65,7 +65,7 @@ def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[n
 
 
 def _between(low: Any, value: Float64s, high: Any, size: Any = None) -> NDArray[np.bool_]:
-    """Decide low <= value <= high up to the rounding of sums, 1e-9 of `size` (default `high`), and of squares that underflow."""
+    """Decide low <= value <= high, elementwise, up to 1e-9 max(value, size) for rounding; `size` is `high` by default."""
     slack = 1e-9 * np.maximum(high if size is None else size, value) + 1e-300
     return np.asarray((value >= low - slack) & (value <= high + slack))
 
