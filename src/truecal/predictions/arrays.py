@@ -30,7 +30,8 @@ _ARRAY_OPTIONS = ("sample_weight", "clusters", "classes", "pos_label", "columns"
 def takes_arrays(function: Callable[Concatenate[Judged, P], Answer]) -> OfPredictions[Judged, P, Answer]:
     """Let `function(preds, ...)` be called as `function(y_true, y_prob, ...)` too.
 
-    With arrays, `sample_weight`, `clusters`, `classes`, `pos_label` and `columns` mean what they mean in `tc.calibration_error`.
+    With arrays, `sample_weight`, `clusters`, `classes`, `pos_label`, `columns` and `judge` mean what they mean in
+    `tc.calibration_error`.
     """
 
     @wraps(function)

@@ -25,7 +25,11 @@ CONFIDENCE_KEYS = ("confidence", "p_true", "p_correct", "stated_confidence", "pr
 
 @dataclass(frozen=True)
 class LoggedAnswer:
-    """One answer to one question. `confidence`, `correct` and the verdict of a person are None where the log does not say."""
+    """One answer to one question.
+
+    `confidence` is the logged number or text, `correct` the log's verdict, `human` a person's; None where the log does not say.
+    `repeat` numbers the answers to one question; `task` and `model` are "" where unknown.
+    """
 
     question: str
     confidence: float | str | None
@@ -62,8 +66,9 @@ class EvalLog:
     def frame(self) -> Any:
         """Return a polars frame of one row per answer: question, confidence, correct (0, 1 or null), task, model, repeat.
 
-        Questions of a task are named "task/question". If people checked answers, `correct` holds their verdicts and `judge` those
-        of the log.
+        Questions of a task are named "task/question". If people checked answers, `correct` holds their verdicts (null where there
+        is
+        none) and `judge` those of the log.
         """
         pl = extra("polars")
         frame = pl.DataFrame([vars(answer) for answer in self.answers], infer_schema_length=None, strict=False)
@@ -73,7 +78,7 @@ class EvalLog:
         return frame.with_columns(question=named, **verdicts).drop("human")
 
     def notes(self) -> tuple[str, ...]:
-        """Return a sentence each on answers without confidence, without score, and checked by a person, where there are any."""
+        """Return a sentence each on the number of answers without confidence, without score, and checked by a person, unless 0."""
         counts = {
             "{} state no confidence": sum(answer.confidence is None for answer in self.answers),
             "{} have no score of right or wrong": sum(answer.correct is None for answer in self.answers),
@@ -131,7 +136,10 @@ _NOT_ABOUT_THE_ANSWER = ("cost", "latency")  # assertions of promptfoo
 
 
 def promptfoo_log(value: Any) -> EvalLog | None:
-    """Read the answers of an export, correct if all assertions hold but those on cost and latency; None if it is none."""
+    """Read the answers of an export {"results": {"prompts": ..., "results": [rows]}}; None if `value` is none.
+
+    An answer is correct if all assertions but those on cost and latency hold (without any, by `success` of its row).
+    """
     results = value.get("results") if isinstance(value, dict) else None
     if not (isinstance(results, dict) and isinstance(results.get("results"), list) and "prompts" in results):
         return None
@@ -150,7 +158,10 @@ def promptfoo_log(value: Any) -> EvalLog | None:
 
 
 def deepeval_log(value: Any) -> EvalLog | None:
-    """Read the answers of a test run, or of the file of the latest one, correct if all metrics succeeded; None if it is none."""
+    """Read the answers of {"testCases": [cases]}, alone or under "testRunData"; None if `value` is neither.
+
+    An answer is correct if all its metrics succeeded (without any, by `success` of the case).
+    """
     cases = value.get("testRunData", value).get("testCases") if isinstance(value, dict) else None
     if not isinstance(cases, list):
         return None
@@ -169,7 +180,7 @@ _RIGHT = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefi
 
 
 def helm_log(value: Any) -> EvalLog | None:
-    """Read the answers of a list of HELM instances; None if it is none.
+    """Read the answers of a list of HELM instances, objects with `instance_id` and `stats`; None if `value` is none.
 
     The confidence is the statistic max_prob, which some instance must have; an answer is correct if the first of `_RIGHT` that it
     has is 1.
@@ -230,7 +241,10 @@ def read_archive(file: Path) -> dict[str, Any]:
 
 
 def inspect_log(value: Any) -> EvalLog | None:
-    """Read the answers of a log of Inspect in JSON; None if it is none."""
+    """Read the answers of a log of Inspect, {"eval": {task, model}, "samples": [objects with id, scores, metadata, epoch]}.
+
+    None if `value` is none.
+    """
     evaluation, samples = (value.get("eval"), value.get("samples")) if isinstance(value, dict) else (None, None)
     if not isinstance(evaluation, dict) or not isinstance(samples, list):
         return None
@@ -242,7 +256,10 @@ def inspect_log(value: Any) -> EvalLog | None:
 
 
 def _inspect_answer(sample: dict[str, Any], **origin: str) -> LoggedAnswer:
-    """Read the answer of a sample: correct by its first scorer; one whose name begins with "human" is a person."""
+    """Read the answer of a sample: correct if the value of its first scorer is; one whose name begins with "human" is a person.
+
+    `origin` gives task and model. The confidence is in the metadata of the scores, else of the sample.
+    """
     scores = {name: score or {} for name, score in (sample.get("scores") or {}).items()}
     people = [name for name in scores if name.lower().startswith("human")]
     names = [*[name for name in scores if name not in people][:1], *people[:1]]
@@ -272,11 +289,11 @@ _SCORES = ("exact_match", "acc", "acc_norm", "em", "correct")
 
 
 def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog:
-    """Read the answers of the samples of lm-eval in `documents`; `file` gives task and model.
+    """Read the answers of the samples of lm-eval, objects with doc_id, target and filtered_resps; `file` gives task and model.
 
     The confidence by `preset`: softmax of the options' log-likelihoods ("options"), of these per character
-    ("options-per-character"), or the share of the commonest answer ("agreement"). None takes options where all documents have them,
-    else agreement. Refuses a preset that does not fit the documents, and agreement where no document has two answers.
+    ("options-per-character"), or the share of the commonest answer ("agreement"). None takes options where all documents have
+    them, else agreement. Refuses a preset that does not fit the documents, and agreement where no document has two answers.
     """
     task, model = _task_and_model(file)
     options = all(_is_options(document["filtered_resps"]) for document in documents)
@@ -305,7 +322,7 @@ def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog
 
 
 def _is_options(responses: object) -> bool:
-    """Whether responses are (log-likelihood, is greedy) of two or more options: a list of pairs."""
+    """Whether responses are [log-likelihood, is greedy] of two or more options: a list of at least two lists of length 2."""
     return (
         isinstance(responses, list)
         and len(responses) > 1
@@ -338,7 +355,10 @@ def _answer_from_options(document: dict[str, Any], task: str, model: str, per_ch
 
 
 def _option_lengths(document: dict[str, Any], count: int) -> list[float]:
-    """Count the characters of each option, without the space that joins question and option; at least 1 each."""
+    """Count the characters of each of `count` options ("arg_1" of the document's arguments), less one space before; at least 1.
+
+    Refuse a document whose arguments are missing or not `count`.
+    """
     requests = document.get("arguments")
     arguments = list(requests.values()) if isinstance(requests, dict) else requests
     if not isinstance(arguments, list) or len(arguments) != count:
@@ -348,7 +368,7 @@ def _option_lengths(document: dict[str, Any], count: int) -> list[float]:
 
 
 def _response_texts(document: dict[str, Any]) -> list[str]:
-    """Return the texts of all responses to a document in one list, without white space at their ends."""
+    """Return the texts of all responses to a document (resps, else filtered_resps) in one list, stripped of white space."""
     responses = document.get("resps") or document["filtered_resps"]
     flat = [text for response in responses for text in (response if isinstance(response, list) else [response])]
     return [str(text).strip() for text in flat]
@@ -408,7 +428,10 @@ def preset_table(frame: Any, preset: str) -> tuple[Any, str]:
 
 
 def _from_options(frame: Any) -> Any:
-    """Replace log-probabilities of options and the target by confidence and correctness of the most probable option."""
+    """Replace log-probabilities of options (lists or mappings) and the target by columns `confidence` and `correct` (0 or 1).
+
+    They are those of the most probable option, whose position or name is compared with the target; options of null are left out.
+    """
     import polars as pl
 
     options, target = (

@@ -38,6 +38,7 @@ _MAGIC = ((b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"), (b"PAR1", "parquet"
 _SEPARATORS = (",", ";", "\t", "|")
 # Words for a missing value, in columns whose other values are numbers or truth values ("NA" may also be Namibia).
 NA_WORDS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none")
+# by choice: bytes unpacked per byte of a file, at most, and without regard to its size
 _MAX_RATIO, _MAX_UNPACKED, _ALWAYS_UNPACKED = 100, 8 * 10**9, 10**8
 _LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
 _UNPACKED_AT_ONCE = 1 << 20  # by choice: bytes
@@ -85,7 +86,8 @@ def kind_of(file: Path) -> str:
 def _kind_of_content(data: bytes) -> str:
     """Return the kind of a file from its unpacked bytes: by signature or first character, csv if nothing else fits.
 
-    A single line with one object is json if all its values are lists (columns), else ndjson (one row).
+    Text that begins with {: several lines are ndjson if the second begins with { too, else json; a single line with one object is
+    json if all its values are lists (columns), else ndjson (one row).
     """
     head = data[:4096].lstrip()
     if data.startswith(b"PAR1"):
@@ -152,7 +154,7 @@ def read_frame(file: Path) -> Any:
 
 
 def damaged_zip() -> tuple[type[Exception], ...]:
-    """Return the errors in which reading a damaged npz file or another zip archive ends."""
+    """Return the types of exceptions that reading a damaged npz file or another zip archive raises."""
     from zipfile import BadZipFile
 
     # AttributeError: a lone .npy array; KeyError: no such member; RuntimeError: a password, a way of packing unknown to Python
@@ -161,7 +163,7 @@ def damaged_zip() -> tuple[type[Exception], ...]:
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an npz file, without pickle."""
+    """Read all arrays of an npz file, by name, without pickle; refuse a file that is damaged or too large unpacked."""
     file = existing_file(path)
     try:
         refuse_large_archive(file)
@@ -190,7 +192,7 @@ def read_saved(path: str | Path, kind: str, version: int, required: Sequence[str
 
 
 def read_json(file: Path) -> Any:
-    """Read the one JSON value of a file."""
+    """Read the one JSON value of a file, packed or not; refuse other content."""
     try:
         return json.loads(_unpacked(file))
     except (ValueError, RecursionError) as error:
@@ -204,7 +206,7 @@ def _reason(error: Exception) -> str:
 
 
 def _read_json_rows(file: Path) -> Any:
-    """Read the rows of a JSON file: a list of objects, or an object of equally long lists."""
+    """Read the rows of a JSON file: a list of objects, or an object of lists, one per column; refuse other values."""
     value = read_json(file)
     rows = isinstance(value, list) and all(isinstance(row, dict) for row in value)
     columns = isinstance(value, dict) and all(isinstance(column, list) for column in value.values())
@@ -332,7 +334,7 @@ def _describe_bad_line(text: bytes, separator: str) -> str:
 
 
 def _read_ndjson(pl: Any, file: Path) -> Any:
-    """Read a jsonl file; one with NaN or Infinity, which are not JSON, is read line by line by Python."""
+    """Read a jsonl file as a polars frame; one with NaN or Infinity, which are not JSON, is read line by line by Python."""
     try:
         return pl.read_ndjson(io.BytesIO(_as_utf8(file, _unpacked(file))), infer_schema_length=None)
     except pl.exceptions.PolarsError:

@@ -40,7 +40,10 @@ LOGIT_STEMS = ("logit_", "logits_", "z_", "logit", "z")
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """The columns to read: `probs` or `logits`, never both. `named` are the parts that the user named."""
+    """The columns to read: the label, and `probs` or `logits` (a name, a pattern with a star or a list), the other being None.
+
+    `named` holds "label" and "predictions", where the user named these.
+    """
 
     label: str
     probs: str | Sequence[str] | None
@@ -80,8 +83,8 @@ def choose(
 ) -> ColumnChoice:
     """Choose the label and prediction columns that are not named, or refuse with the question to answer.
 
-    `other` are columns known to be something else; columns grouped `by` are the label only if no other column can be. Where no name
-    is recognised, `score_like` and `label_like` return those columns whose values could be scores or labels.
+    `other` are columns known to be something else; columns grouped `by` are the label only if no other column can be. Where no
+    name is recognised, `score_like` and `label_like` map names to those whose values could be scores or labels.
 
     >>> choose(["y", "p_cat", "p_dog", "site"], label=None, probs=None, logits=None).describe(["y", "p_cat", "p_dog", "site"])
     "label 'y' [detected], probabilities 'p_*' (2 columns) [detected]"
@@ -437,11 +440,11 @@ def class_names(
     *,
     numeric: bool,
 ) -> Sequence[object] | None:
-    """Return the classes of the columns: `classes` if given, else `events`, but None for numeric labels.
+    """Return the classes of columns `names`, in their order: `classes` if given, else `events`, but None for numeric labels.
 
-    `events` are the classes that the columns are named after, None where they are numbered. With `numeric` labels, which are
-    positions of columns, numbered columns must begin at 0, and named ones must be in alphabetical order, unless classes are given.
-    Refuses classes that contradict the columns.
+    `events` are the classes in the names of the columns (p_cat: cat), None where these are numbered. Numeric labels are positions
+    of columns: without `classes`, refuse columns not numbered from 0, or named in other than alphabetical order. Refuse `classes`
+    that contradict the columns.
     """
     numbers = [int(star) for star in _match_stars(names, selector)] if _numbered(names, selector, events) else None
     if classes is None:
@@ -479,7 +482,7 @@ def _numbered(names: Sequence[str], selector: str | Sequence[str], events: Seque
 
 
 def _match_stars(names: Sequence[str], selector: str | Sequence[str]) -> list[str]:
-    """Return the text that the star of a pattern matches in each name."""
+    """Return the text that the star of a pattern with one star matches in each name."""
     before, _, after = str(selector).partition("*")
     return [name[len(before) : len(name) - len(after)] for name in names]
 
@@ -504,5 +507,5 @@ def refuse_missing_values(column: "nw.Series[Any]", name: str, *, has_scores: bo
 
 
 def _no_column(name: str, columns: Sequence[str]) -> str:
-    """Word that a column does not exist, with the columns there are."""
+    """Word that a column does not exist, with the first 40 columns there are, and the similar ones."""
     return f"there is no column {name!r}; the columns are {_join_names(columns, _MAX_COLUMNS_LISTED)}{did_you_mean(name, columns)}"

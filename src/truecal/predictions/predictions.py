@@ -661,7 +661,7 @@ def as_predictions(
     columns: Mapping[str, ArrayLike] | None = None,
     judge: ArrayLike | None = None,
 ) -> Predictions:
-    """Build Predictions from labels and probabilities in the order and words of scikit-learn; checks as `from_probs`."""
+    """Build Predictions by `Predictions.from_probs(y_prob, y_true)`, with the order and names of scikit-learn."""
     if judge is None:
         refuse_swapped(y_true, y_prob, "y_true comes first, then y_prob")
     return Predictions.from_probs(

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """Columns and options with which a file is read: the arguments of :func:`read`, and the columns `by` to keep for groups."""
+    """Columns and options with which a file is read: the arguments of :func:`read` (`probs` is also its `score`).
+
+    `by` are columns to keep for groups; `normalized` is that of `Predictions`.
+    """
 
     label: str | None = None
     probs: str | Sequence[str] | None = None
@@ -182,7 +185,7 @@ def read(
 def read_file(path: str | Path, request: ReadRequest) -> Reading:
     """Read predictions from an npz file, an evaluation log or a table, by kind and content of the file.
 
-    Refuses unknown presets and files without rows.
+    Refuses unknown presets and tables without rows.
     """
     file = existing_file(path)
     if kind_of(file) == "npz":
@@ -203,7 +206,11 @@ def read_file(path: str | Path, request: ReadRequest) -> Reading:
 
 
 def _read_eval_log(log: EvalLog, request: ReadRequest) -> Reading:
-    """Read the answers of an evaluation log; several answers to one question are one cluster."""
+    """Read the answers of an evaluation log as predictions of one probability per row, the confidence.
+
+    Unless the request names others, several answers to one question are one cluster, and where a person checked answers the log's
+    own score is the judge.
+    """
     clusters = "question" if request.clusters is None and log.repeated else request.clusters
     judge = "judge" if request.judge is None and log.checked else request.judge
     reading = read_table(log.frame(), replace(request, clusters=clusters, judge=judge))
@@ -259,7 +266,10 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
 
 
 def _read_multilabel(table: "nw.DataFrame[Any]", request: ReadRequest) -> Reading:
-    """Read predictions of several labels per row from matching columns (p_* and y_* by default); labels in the order of `probs`."""
+    """Read predictions of several labels per row from matching columns (p_* and y_* by default); labels in the order of `probs`.
+
+    Refuse patterns whose stars match different names.
+    """
     _refuse_single_label_options(request)
     probs, label = request.probs or "p_*", request.label or "y_*"
     names, stars = frames.matching(table.columns, probs, "predictions")
@@ -368,7 +378,10 @@ def choose_columns(
 def _choose_class_columns(
     table: "nw.DataFrame[Any]", request: ReadRequest, other: Sequence[str]
 ) -> frames.ColumnChoice | None:
-    """Choose columns of fractions that are named after the values of a text column, the label; None where there are none."""
+    """Choose columns of fractions (or `request.probs`) named after all values of a text column, the label; None if none are.
+
+    `other` columns are never chosen.
+    """
     free = [name for name in table.columns if name not in (*other, *request.by, request.label)]
     outputs = _score_like(table, free) if request.probs is None else request.probs
     labels = [name for name in free if name not in outputs] if request.label is None else [request.label]
@@ -443,7 +456,7 @@ def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tupl
 
 
 def _read_npz(file: Path, request: ReadRequest) -> Reading:
-    """Read predictions from the arrays of an npz file, chosen by name as columns are; refuse columns for groups."""
+    """Read predictions from the arrays of an npz file, chosen by name as columns are; refuse unknown ones, and groups."""
     arrays = read_arrays(file)
     choice = frames.choose(list(arrays), label=request.label, probs=request.probs, logits=request.logits)
     name = choice.outputs

@@ -149,12 +149,12 @@ class Selection:
 def _join_conditions(
     join: Callable[[Any, Any], Any], first: Callable[[Rows], Any], second: Callable[[Rows], Any], rows: Rows
 ) -> Any:
-    """Evaluate two conditions and join them by `join`."""
+    """Evaluate two conditions on the rows and join them by `join`, & or | row by row."""
     return join(first(rows), second(rows))
 
 
 def _negate(condition: Callable[[Rows], Any], rows: Rows) -> Any:
-    """Evaluate the opposite of a condition."""
+    """Evaluate the opposite of a condition, row by row."""
     return ~condition(rows)
 
 
@@ -319,7 +319,7 @@ def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
 
 @dataclass(frozen=True, eq=False)
 class RowGroups:
-    """Groups of rows: `names` and `counts` of the g groups, and `member` (n,), the position of each row's group."""
+    """Groups of rows: `names` and `counts` of the g groups, and `member` (n,), the position of each row's group, 0 to g - 1."""
 
     names: tuple[str, ...]
     counts: Indices
@@ -327,9 +327,11 @@ class RowGroups:
 
     @classmethod
     def from_categories(cls, categories: Sequence[tuple[Sequence[str], Indices]]) -> RowGroups:
-        """Group rows by every combination of categories that occurs, in their order.
+        """Group rows by every combination of categories that occurs, in their order, the last varying fastest.
 
-        `categories`: for each column its values as text and the position of each row's value. Names are the values joined by ", ".
+        `categories`: for each column its values as text and the position of each row's value. Names are the values joined by ",
+        ", or
+        their reprs where two groups would have one name.
         """
         # a number per combination, in mixed radix: np.unravel_index takes it apart again
         code = categories[0][1]
@@ -354,7 +356,7 @@ class RowGroups:
 
 
 def group_rows(preds: Predictions, columns: Sequence[str]) -> RowGroups:
-    """Group rows by the value of a column, or by the combination of values of several."""
+    """Group rows by the value of a column, or by the combination of values of several; missing values form the group "missing"."""
     return RowGroups.from_categories([categories(preds, name) for name in columns])
 
 

@@ -176,15 +176,16 @@ LOOK_LIKE_PROBABILITIES = (
     "all logits look like probabilities; if they are, use Predictions.from_probs (probs=, --probs or --score)"
 )
 _ROUNDING = 1e-6  # derived: how far a softmax in float32 leaves [0, 1] at most
-# Sums of weights are exact up to here as counts, and lose rows that weigh this much less than the heaviest.
+# Derived: sums of weights are exact counts up to 2^53. By choice: how much lighter than the heaviest a row may be, within the 16
+# digits of a float64, and the least weight, whose square is still a float64.
 _LARGEST_TOTAL, _LARGEST_RATIO, _LEAST_WEIGHT = 2.0**53, 1e12, 1e-100
-# By the bytes of a number: whole numbers of its size, and the one with the bits of 1.
+# Derived: by the bytes of a number, whole numbers of its size, and the one with the bits of 1.
 _BITS = {2: (np.uint16, 0x3C00), 4: (np.uint32, 0x3F800000), 8: (np.uint64, 0x3FF0000000000000)}
 _BLOCK_BYTES = 1 << 18  # derived: a block of rows this size stays in cache while it is checked
 
 
 def _first_true(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Return the index of the first True, in row order."""
+    """Return the index of the first True of an array that has one, in row order."""
     return tuple(int(i) for i in np.argwhere(wrong)[0])
 
 
@@ -213,7 +214,10 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
 
 
 def outside_unit_remedy(low: float, high: float) -> str:
-    """Word the remedy for numbers from `low` to `high` that should be probabilities: rounding, percent, or logits."""
+    """Word the remedy for numbers from `low` to `high` that should be probabilities.
+
+    Rounding if they are within 1e-6 of [0, 1], percent if in [0, 100] with some above 20, else repair or logits.
+    """
     if low >= -_ROUNDING and high <= 1 + _ROUNDING:
         return "this is rounding: clip them to [0, 1] first, such as by numpy.clip(p, 0, 1)"
     if 20 < high <= 100 and low >= 0:
@@ -408,7 +412,8 @@ def binary_classes(
 ) -> tuple[tuple[object, ...] | None, bool]:
     """Return the names of two classes, the positive one last, and whether the first of two columns is the positive one.
 
-    Names come from `names`, else from the labels: text in alphabetical order. None where labels are class indices.
+    Names come from `names`, else from the labels, in alphabetical order; None where labels are class indices (numbers, and
+    `pos_label` None or 1). `columns` is the number of dimensions of the probabilities, 1 or 2; `count` the number of classes.
     """
     if pos_label is not None and count != 2:
         raise InputError(
@@ -506,9 +511,9 @@ def refuse_several_labels(labels: ArrayLike, shape: tuple[int, ...]) -> None:
 
 
 def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | None, count: int) -> Indices:
-    """Return labels as class indices 0..count-1, shape (n,), from indices or from the names in `classes`.
+    """Return labels as class indices 0..count-1, shape (n,), from indices or from the names in `classes`; refuse other values.
 
-    A column of shape (n, 1) is flattened. Indices keep their signed integer type; names and floats give intp.
+    A column of shape (n, 1) is flattened. Indices keep their size as signed integers where they fit; names and floats give intp.
     """
     y = as_array(labels, "labels")
     if y.ndim == 2 and y.shape[1] == 1:

@@ -12,7 +12,10 @@ _LIMIT = 1e-3  # of probabilities whose log odds are a feature; derived: they st
 
 
 def split_missing(labels: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.generic]]:
-    """Return which rows have a label, shape (n,), and all labels, the missing ones filled with the first present; refuse none."""
+    """Return which rows have a label, shape (n,), and all labels, the missing ones filled with the first present.
+
+    Refuse labels that are all missing.
+    """
     values = np.array([None if is_missing(value) else value for value in as_array(labels, "labels").tolist()], object)
     trusted = np.array([value is not None for value in values], bool)
     if not trusted.any():
