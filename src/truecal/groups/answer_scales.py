@@ -23,6 +23,7 @@ from truecal.predictions.selection import Closed, Selection, check_selection
 from truecal.profile.binning import Cut
 from truecal.table import Frame, Tabular
 
+# by choice: thirds, the words and limits of a three-point scale
 SCALE: Mapping[str, tuple[float, float]] = {"low": (0.0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1.0)}
 
 
@@ -278,7 +279,7 @@ def _measure(
 ) -> Category:
     """Return the category with mean output, observed frequency and errors of the rows `preds` in its interval (at least one).
 
-    Both errors use one partition of the outputs into bins, and the same resamples.
+    Both errors use one partition of the outputs into bins, and the same resamples. Rows of weight zero are left out.
     """
     sample = lens.sample(preds).weighing()
     partition = estimator.binning.partition(sample)

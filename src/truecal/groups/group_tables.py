@@ -92,9 +92,9 @@ def _measure_groups(
 
 
 def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
-    """Return the distinct values of a column, or its ranges between cuts, as text, and the index (n,) of every row among them.
+    """Return the distinct values of a column, or its ranges between cuts, as text, and the index of every row among them, (n,).
 
-    Refuses more than 1,000 values.
+    Missing values are the last, "missing". Refuses more than 1,000 values.
     """
     if cuts is not None:
         return _ranges(column(preds, name), name, cuts)
@@ -341,7 +341,7 @@ def subgroups(
 def _measure_scan(
     scan: GroupedSketches, estimator: Estimator | None, smallest: int, level: float, rng: int
 ) -> Subgroups:
-    """Measure the groups of a scan from their sketches; those of fewer than `smallest` rows are listed and not tested.
+    """Measure the groups of a scan from their sketches, as `_order_groups`; those of fewer than `smallest` rows are not tested.
 
     Names are the values joined by commas, "missing" for None. The sketches of all classes of a group are tested together.
     """

@@ -444,8 +444,9 @@ def audit(
 
 
 def _smallest_segment(records: Records, min_rows: int | None) -> int:
-    """Return the fewest rows of a tested segment: `min_rows`, or 50 and at least a thousandth of all rows; refuse more than there
-    are.
+    """Return the fewest rows of a tested segment: `min_rows`, or 50 and at least a thousandth of all rows.
+
+    Refuses a `min_rows` below 2 and more rows than there are.
     """
     total = float(records.count.sum())
     if min_rows is not None:
@@ -550,7 +551,10 @@ def _describe_segment(
 
 
 def _curve(records: Records, inside: NDArray[np.bool_]) -> tuple[tuple[float, float, int], ...]:
-    """Return (mean score, mean outcome, rows) of the records of a mask in each quarter of the scores that has rows."""
+    """Return (mean score, mean outcome, rows) of the records of a mask, (records,), in each quarter of the scores that has rows.
+
+    Means are weighted by the mass of records; mean outcomes are clipped to [0, 1].
+    """
     region, mass = records.region[inside], records.mass[inside]
     divisor = positive(np.bincount(region, mass, REGIONS))
     rows = np.bincount(region, records.count[inside], REGIONS)
@@ -563,7 +567,10 @@ def _curve(records: Records, inside: NDArray[np.bool_]) -> tuple[tuple[float, fl
 
 
 def _region(edges: Float64s, contrast: int) -> str:
-    """Write the range of scores that a contrast (index into CONTRASTS) compares, by the `edges` (3,) between quarters."""
+    """Write the range of scores that a contrast compares, such as "scores from 0.2 to below 0.5".
+
+    `contrast` is an index into CONTRASTS, `edges`, shape (3,), the scores between quarters.
+    """
     if contrast == 0:
         return "all scores"
     if contrast == SLOPE:

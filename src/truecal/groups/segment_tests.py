@@ -41,6 +41,7 @@ from truecal.resampling.sign_flips import draw_signs
 from truecal.special import expit, logit, positive
 from truecal.types import Float64s, Indices
 
+# by choice: factors of the four quarters of the scores: all, halves, quarters, and the slope, which rises evenly from -1 to 1
 CONTRASTS = np.array(
     [
         [1, 1, 1, 1],
@@ -54,7 +55,7 @@ CONTRASTS = np.array(
     ]
 )
 SLOPE = 7  # derived: position of the contrast of the slope among those above
-_KIND = np.array([0, 1, 1, 1, 1, 1, 1, 2])  # of each contrast: whole segment, region of scores, slope
+_KIND = np.array([0, 1, 1, 1, 1, 1, 1, 2])  # derived: of each contrast: whole segment, region of scores, slope
 # Share of the family-wise error for each kind; tuned on 40 datasets with planted pairs. Others that find 1 to 5 points more
 # pairs (150 further datasets) find fewer single values, regions or slopes.
 _SHARE = np.array([0.6, 0.3, 0.1])
@@ -129,7 +130,7 @@ class SegmentTests:
 
 
 def normal_score(z: NDArray[Any], skewness: NDArray[Any]) -> NDArray[Any]:
-    """Transform a standardised sum to a normal score, as if it were a shifted gamma variable; rising in z.
+    """Transform a standardised sum to a normal score, elementwise, as if it were a shifted gamma variable; rising in z.
 
     >>> normal_score(np.array([-1.0, 0.0, 3.0]), np.array([0.5, 0.5, 0.5])).round(2)
     array([-1.01,  0.08,  2.54])
@@ -142,7 +143,7 @@ def normal_score(z: NDArray[Any], skewness: NDArray[Any]) -> NDArray[Any]:
 
 
 def log_evidence(z: NDArray[Any], log_multiplicity: NDArray[Any]) -> NDArray[Any]:
-    """Compute u = z^2/2 + max(log|z|, 0) - log_multiplicity, which increases with |z|."""
+    """Compute u = z^2/2 + max(log|z|, 0) - log_multiplicity, elementwise, which increases with |z|."""
     size = np.abs(z)
     return size * size / 2 + np.log(np.maximum(size, 1)) - log_multiplicity
 
@@ -317,7 +318,10 @@ def _residuals(records: Records, ones: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
-    """Yield residuals of redrawn outcomes, or those of clusters with flipped signs, in blocks of shape (records, d)."""
+    """Yield weighted residuals of redrawn outcomes, or those of the data with flipped signs of clusters, in blocks (records, d).
+
+    The blocks have `draws` columns together.
+    """
     if records.unit is not None:
         residuals = _residuals(records, records.ones[:, None])
         yield from (residuals * signs for signs in _cluster_signs(records, draws))
@@ -331,7 +335,7 @@ def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
 
 
 def _cluster_signs(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
-    """Yield one sign per cluster and redraw, for every record, in blocks of shape (records, d)."""
+    """Yield signs, -1 or 1, one per cluster and redraw, for every record, in blocks (records, d) of `draws` columns together."""
     assert records.unit is not None
     rng = _generator(records)
     for start in range(0, draws, _REDRAWS_AT_ONCE):
@@ -353,9 +357,10 @@ _MAX_LOG_ODDS = 30.0  # derived: a probability of 1e-13, beyond which log odds a
 def difference(
     records: Records, inside: NDArray[np.bool_], contrast: int, critical: float, deviation: float
 ) -> tuple[float, float, float]:
-    """Compute mean score minus mean outcome of a segment in the quarters of a contrast, with its limits.
+    """Compute mean score minus mean outcome of a segment in the quarters of a contrast, and its lower and upper limit.
 
-    Independent rows: all shifts d of the log odds with 2 (l(best) - l(d)) <= critical^2 (profile likelihood), as
+    `inside`, (records,), marks the segment, `contrast` is an index into CONTRASTS, `deviation` that of the sum of residuals under
+    calibration. Independent rows: all shifts d of the log odds with 2 (l(best) - l(d)) <= critical^2 (profile likelihood), as
     differences of means. Where no shift explains the outcomes (scores of exactly 0 or 1, importance weights, clusters): the
     normal interval, its deviation not below that at the observed frequency. For the slope: the contrast over the rows of the
     four quarters, positive where scores are too extreme.
@@ -375,7 +380,10 @@ def difference(
 
 
 def _observed_deviation(records: Records, rows: Indices, factor: Float64s) -> float:
-    """Compute the standard deviation of sum factor w (ones - n p) over `rows`, p the observed frequency of each quarter."""
+    """Compute the standard deviation of sum factor w (ones - n p) over `rows`, p the observed frequency in the row's quarter.
+
+    `rows` are indices of records, `factor`, shape (rows,), the contrast of each.
+    """
     region, weight = records.region[rows], records.weight[rows]
     mass = np.bincount(region, records.mass[rows], REGIONS)
     rate = (np.bincount(region, weight * records.ones[rows], REGIONS) / positive(mass))[region]

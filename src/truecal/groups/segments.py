@@ -109,7 +109,7 @@ def rows_within(levels: Sequence[Level], columns: Mapping[str, NDArray[Any]], n:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The levels of a column and the level of every row; `notes` say what was joined."""
+    """The levels of a column; `codes` (n,) is the position of every entry's level, `notes` say what was joined."""
 
     name: str
     levels: tuple[Level, ...]
@@ -144,7 +144,10 @@ def read_column(name: str, values: NDArray[Any], counts: Float64s, smallest: flo
 
 
 def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
-    """Return a column as floats (None for text and objects) and the mask of missing values; times are in microseconds."""
+    """Return a column as floats and the mask of missing values, both (n,); None and the mask for text and objects.
+
+    Times are in microseconds (since 1970 for dates), 0 where missing.
+    """
     kind = values.dtype.kind
     if kind in "mM":
         missing = np.isnat(values)
@@ -180,8 +183,8 @@ def _text(value: object) -> str:
 def _categories(name: str, names: Sequence[str], position: Indices, counts: Float64s, smallest: float) -> Column:
     """Make the levels of a column of categories: at most 50, the most frequent with at least `smallest` rows.
 
-    `position` is the position of each entry in `names`, `counts` the number of its rows. Listed levels are in the order of their
-    names; all other values form a last level, and a note counts them.
+    `position` (n,) is the position of each entry in `names`, `counts` (n,) the number of its rows. Listed levels are in the order
+    of their names; all other values form a last level, and a note counts them.
     """
     size = np.bincount(position, counts, len(names))
     listed = np.argsort(-size, kind="stable")[:MAX_LEVELS]
@@ -313,13 +316,16 @@ class Records:
         return self.weight * (self.ones - self.count * score)
 
     def moments(self, score: Float64s) -> Float64s:
-        """Compute the second and third cumulant of every residual under calibration, shape (records, 2)."""
+        """Compute the second and third cumulant of every residual if its `score` (records,) is true, shape (records, 2)."""
         second = self.weight * self.mass * score * (1 - score)
         return np.stack([second, self.weight * second * (1 - 2 * score)], axis=1)
 
 
 def records_of(preds: tc.Predictions, lens: Lens) -> Records:
-    """Make a record of every row; a lens on many classes gives one per row and class, with the class as a column."""
+    """Make a record of every row; a lens on many classes gives one per row and class, with the class as a column.
+
+    Weights that are all whole numbers are counts; others are scaled to sum to Kish's effective size.
+    """
     if lens.several:
         raise InputError(
             f"an audit judges one probability at a time, not {lens!r}; use tc.TopLabel() or tc.OneClass(name)"
@@ -382,7 +388,7 @@ def records_of_groups(groups: GroupedSketches) -> Records:
 
 
 def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, list[Column]]:
-    """Join independent records of the same levels and neighbouring scores into cells, with the columns' codes of the cells.
+    """Join independent records of the same levels and neighbouring scores into cells; return these, and the columns of the cells.
 
     Only from 524,288 records on, without clusters and weights, and if there can be 32 or more cells of the score; records and
     columns are returned unchanged otherwise.

@@ -256,7 +256,7 @@ def remainder(probs: Floats) -> Float64s:
 
 
 def batch(samples: Sequence[Sample]) -> Profile:
-    """Sort several samples of one probability and equally many rows into a batch, one dataset each.
+    """Sort several samples of one probability and equally many rows into a batch, one dataset each, in the order given.
 
     All have weights or none has; the batch counts as independent if the first sample is.
     """

@@ -476,7 +476,7 @@ class Grouping(Lens):
 
 
 def _listed(names: Sequence[object]) -> str:
-    """Join up to ten names by commas, then "and 5 more"."""
+    """Join up to ten names by commas; of more, the first ten, then "and 5 more"."""
     text = ", ".join(map(str, names[:10]))
     return text if len(names) <= 10 else f"{text} and {len(names) - 10} more"
 
