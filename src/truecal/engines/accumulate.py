@@ -249,7 +249,7 @@ def _same_subject(first: _Subject, second: _Subject) -> bool:
 
 
 def _judged_class(lens: Lens, preds: tc.Predictions) -> tuple[str, int | None]:
-    """Return the kind of a lens, "top" or "class", and the position of its class (None for "top")."""
+    """Return the kind of a lens, "top" or "class", and the position of its class in `preds` (None for "top")."""
     condition = lens.pushed_down()
     return condition.kind, None if condition.index is None else condition.index(preds)
 

@@ -42,8 +42,9 @@ _LABEL = "_tc_label"
 def judge_rows(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) -> tuple[Any, bool]:
     """Select score (C), outcome (Y) and weight (W) of each row that a lens judges, with the marks whether it is valid.
 
-    Under a class-wise lens each row gives one row per class, with its position in CLASS; return also whether that is so. `selected`
-    says whether the frame has a column of selected rows.
+    `frame` has PRESENT and, if `selected`, SELECTED; groups keep the names of `group_names`. Under a class-wise lens each row
+    gives
+    one row per class, with its position in CLASS; the second value returned says whether that is so.
     """
     groups = group_names(columns)
     carried = [nw.col(name).alias(alias) for name, alias in zip(columns.by, groups, strict=True)]
@@ -141,11 +142,12 @@ Group = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Gathered:
-    """Sketches of every group (one per class under a class-wise lens, else one), and the rows that fell into no cell.
+    """Sketches of every group (one per class under a class-wise lens, else one), by the tuple of its values in the `by` columns.
 
-    `unfit` counts those by the name of the first check they fail (under a class-wise lens each of the k rows of a row counts 1/k).
-    `extremes` are the lowest and highest score out of range, (inf, -inf) if none. `weights` are smallest, largest and sum of all
-    weights, None if unweighted.
+    `unfit` counts rows that fell into no cell by the name of the first check they fail, such as "missing" (each of the k rows of
+    a
+    row under a class-wise lens counts 1/k). `extremes` are the lowest and highest score out of range, (inf, -inf) if none.
+    `weights` are smallest, largest and sum of all weights, None if unweighted.
     """
 
     sketches: dict[Group, tuple[tc.Sketch, ...]]
@@ -213,7 +215,7 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
 
 
 def _refuse_not_finite(cells: dict[str, Float64s], fits: Any, columns: SourceColumns) -> None:
-    """Refuse sums that are not finite in rows of the table where `fits`: some score or weight was NaN or infinite."""
+    """Refuse sums (cells,), by name, that are not finite where the mask `fits` is True: a score or weight was NaN or infinite."""
     if not all(np.isfinite(values[fits]).all() for values in cells.values()):
         raise InputError(
             f"the sums of {columns.outputs_text} are not finite: a score or weight is NaN or infinite; repair or drop such rows"
@@ -263,7 +265,7 @@ def _rows_by_group(groups: list[Group]) -> dict[Group, Indices]:
 
 
 def _build_sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision: int) -> tc.Sketch:
-    """Build the sketch of the cells at `rows` of a table of sums; `key` (cells,) as in `with_cells`.
+    """Build the sketch of the cells at `rows` (indices) of a table of sums by name, (cells,) each; `key` as in `with_cells`.
 
     `precision` is the number of bytes of a score in the source.
     """

@@ -37,10 +37,10 @@ _UPPER, _V, _Z, _WIDTH, _EDGE, KEY, _R, _WY, _WR = (
 
 
 def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
-    """Add the key of every row's cell and the score minus the cell's left edge to a lazy frame of score and outcome.
+    """Add KEY, the key of every row's cell, and the score minus the cell's left edge to a lazy frame of scores C and outcomes Y.
 
     A row that cannot be counted has the key UNFIT; `count_failures` counts the reasons in a second pass, which valid data do not
-    need. `weighted`: the frame has weights. `checked`: it has a column of rows whose probabilities sum to 1.
+    need. `weighted`: the frame has weights (W). `checked`: it has OK, whether the probabilities of a row sum to 1.
     """
     c, upper, v, z, width = (nw.col(name) for name in (C, _UPPER, _V, _Z, _WIDTH))
     split = v * SPLIT
@@ -64,9 +64,10 @@ def edges_of(key: Float64s) -> Float64s:
 
 
 def count_failures(frame: Any, *, weighted: bool, checked: bool) -> Any:
-    """Return a lazy frame of one row: the number of rows by the first check that they fail (first "missing"), and low and high.
+    """Return a lazy frame of one row: the number of rows by the first check that they fail, and `low` and `high`.
 
-    These are the extremes of scores that are present but out of range, null if there are none.
+    Its columns are "missing" and the names of `_row_checks`. `low` and `high` are the extremes of scores that are present but out
+    of range, null if there are none.
     """
     checks = [(nw.col(PRESENT), "missing"), *_row_checks(weighted=weighted, checked=checked)]
     counts, passed_before = [], None
@@ -84,7 +85,7 @@ def count_failures(frame: Any, *, weighted: bool, checked: bool) -> Any:
 
 
 def _row_checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
-    """Return (condition, name) of each check of a row: score, label, weight, zero weight, sum."""
+    """Return (condition, name) of each check of a row: score, label, with weights also weight and zero weight, if `checked` sum."""
     c, y, w = nw.col(C), nw.col(Y), nw.col(W)
     # labels are whole numbers: two comparisons that nearly always hold are faster than an "or" that labels decide
     checks = [((c >= 0.0) & (c <= 1.0), "score"), ((y >= 0) & (y <= 1), "label")]
@@ -94,7 +95,7 @@ def _row_checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
 
 
 def _all_of(conditions: Iterable[Any]) -> Any:
-    """Combine conditions by `and`."""
+    """Combine conditions, at least one, by `and`."""
     return reduce(lambda a, b: a & b, conditions)
 
 
@@ -146,7 +147,10 @@ def sum_cells(frame: Any, by: list[str], *, weighted: bool) -> Any:
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """The columns of a source with labels, predictions, weights and groups, checked against its schema."""
+    """The columns of a source with labels, predictions, weights and groups, checked against its schema.
+
+    `classes` are the names of the classes, None for labels that are positions; `precision` is the number of bytes of a score.
+    """
 
     label: str
     probs: tuple[str, ...]  # one column of P(positive), or one per class
@@ -264,7 +268,7 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
 
 
 def arrays_as_lists(frame: Any) -> Any:
-    """Convert columns of arrays of one length to columns of lists, which every engine can index."""
+    """Convert columns of arrays of one length to columns of lists of float64, which every engine can index."""
     schema = frame.collect_schema()
     arrays = [name for name, dtype in schema.items() if isinstance(dtype, nw.Array)]
     return frame.with_columns(nw.col(name).cast(nw.List(nw.Float64)) for name in arrays) if arrays else frame
@@ -323,7 +327,7 @@ def label_index(columns: SourceColumns) -> Any:
 
 
 def literal(value: object) -> Any:
-    """Return a value of a column as a narwhals literal."""
+    """Return a value as a narwhals literal, to be compared with a column."""
     return nw.lit(value)  # type: ignore[arg-type]
 
 
@@ -345,7 +349,7 @@ def class_probs(columns: SourceColumns) -> list[Any]:
 
 
 def class_columns(columns: SourceColumns) -> list[Any]:
-    """Return the column of every class (of the positive one, if one column holds two classes), in float64."""
+    """Return an expression per class, in order: its column (of the positive class alone, if there is one column), in float64."""
     if columns.listed:
         return [nw.col(columns.probs[0]).list.get(i).cast(nw.Float64) for i in range(columns.listed)]
     return [nw.col(name).cast(nw.Float64) for name in columns.probs]

@@ -111,7 +111,7 @@ def _folder_groups(file: str, request: ColumnRequest) -> dict[str, str | None]:
 
 
 def _schema_of_file(file: str, engine: Engine) -> dict[str, Any]:
-    """Return the types of the columns of a file by name, read by polars if installed (the fastest), else by `engine`."""
+    """Return the types (narwhals) of the columns of a file by name, read by polars if installed (the fastest), else by `engine`."""
     frame, _ = open_frame([file], Engine("polars") if installed("polars") else engine)
     return dict(frame.collect_schema())
 
@@ -121,7 +121,7 @@ def refuse_different_columns(
 ) -> None:
     """Refuse a file that lacks requested columns, or has other columns of predictions than the first file.
 
-    `columns` are those of the file, `firsts` those of the file `first`.
+    `columns` are those of the file, `firsts` those of the file `first`. Both are named in the message.
     """
     name, first_name = Path(file).name, Path(first).name
     try:
@@ -291,7 +291,7 @@ class Scan:
         return {group: self._measure_parts(self.sketches[group], estimator, level, rng) for group in ordered}
 
     def _merge_groups(self) -> tuple[tc.Sketch, ...]:
-        """Merge the sketches of all groups: one sketch, or one per class under a class-wise lens."""
+        """Merge the sketches of all groups: a tuple of one sketch, or of one per class under a class-wise lens."""
         # All at once: added one by one, thousands of groups would be copied thousands of times.
         return tuple(tc.Sketch().merge(*parts) for parts in zip(*self.sketches.values(), strict=True))
 
@@ -477,7 +477,7 @@ def scan(
 
 
 def _gather_frame(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
-    """Reduce a lazy frame to sketches of the selected rows by `gather`; logits are turned into probabilities first."""
+    """Reduce a lazy frame to sketches of the rows that `select` keeps (None: all); logits are turned into probabilities first."""
     schema = frame.collect_schema()
     frame, columns = with_probs(with_present(frame, columns), columns)
     if select is not None:
@@ -486,7 +486,7 @@ def _gather_frame(frame: Any, columns: SourceColumns, lens: Lens, select: Select
 
 
 def _gather_partitions(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
-    """Reduce a Dask frame to sketches: every worker its partitions, added up here."""
+    """Reduce a Dask frame to sketches as `_gather_frame`: every worker its partitions, added up here."""
     import dask
 
     def task(partition: Any) -> Gathered:

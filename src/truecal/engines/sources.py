@@ -37,7 +37,7 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
 
 
 def is_path(source: object) -> bool:
-    """Whether a source is a path, a pattern or a list of these, not a frame."""
+    """Whether a source is a path, a pattern or a list of these (also an empty one), not a frame."""
     is_list = isinstance(source, (list, tuple))
     return isinstance(source, (str, Path)) or (is_list and all(isinstance(part, (str, Path)) for part in source))  # type: ignore[attr-defined]
 
