@@ -22,7 +22,7 @@ from truecal.types import Float64s, Indices
 # ----------------------------------------------------------------------------------------------------
 # A flexible calibration curve: logistic regression on a restricted cubic spline of the log odds of the risk
 
-# Quantiles of the knots (Harrell 2015, Regression Modeling Strategies, table 2.3).
+# By choice: quantiles of the knots (Harrell 2015, Regression Modeling Strategies, table 2.3).
 _KNOT_QUANTILES = {
     3: (0.10, 0.50, 0.90),
     4: (0.05, 0.35, 0.65, 0.95),
@@ -75,7 +75,7 @@ class SplineCurve:
         return np.where(self.cells[position] == scores, position, -1)
 
     def design(self, scores: Float64s) -> Float64s:
-        """Evaluate the basis functions of logit p (:func:`spline_basis`) at scores strictly between 0 and 1, shape (n, k)."""
+        """Evaluate the basis functions of logit p (:func:`spline_basis`) at scores (n,) strictly between 0 and 1, shape (n, k)."""
         return spline_basis(logit(scores), self.knots)
 
     def evaluate(self, scores: Float64s) -> Float64s:
@@ -85,7 +85,8 @@ class SplineCurve:
     def evaluator(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
         """Return the function that evaluates curves of parameter vectors (r, k) at these scores (n,): shape (r, n).
 
-        A score that is a cell has the rate of the cell; without a spline, others are interpolated between cells. A score of 0 or 1
+        A score that is a cell has the rate of the cell; without a spline, others are interpolated between cells. A score of 0 or
+        1
         that is no cell has the value 0 or 1.
         """
         count, cell = len(self.coefficients), self.cell_of(scores)
@@ -110,7 +111,7 @@ class SplineCurve:
 
 
 def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
-    """Evaluate 1, z and the restricted cubic spline functions of z (n,): (n, k) for k knots, (n, 2) for fewer than three.
+    """Evaluate 1, z and the restricted cubic spline functions of z (n,): (n, k) for k rising knots, (n, 2) for fewer than 3.
 
     Linear beyond the outer knots and scaled by the squared range of the knots (Stone and Koo 1985).
     """
@@ -269,7 +270,7 @@ class FlexibleCurve(Tabular):
         return bool(((low <= r + 1e-12) & (r <= high + 1e-12)).all())
 
     def frame(self) -> Frame:
-        """Return a table with one row per score."""
+        """Return one row per score: score, outcome, low, high, lowest, highest."""
         names = ("score", "outcome", "low", "high", "lowest", "highest")
         return Frame({name: getattr(self, name) for name in names})
 

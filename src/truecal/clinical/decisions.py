@@ -51,7 +51,10 @@ def score_intervals(
 
 
 def _benefit_support(odds: Float64s, *values: float | Float64s) -> Float64s:
-    """Stack the m possible net benefits of a row, each one number or one per threshold (k,), to columns: shape (k, m)."""
+    """Stack the m possible net benefits of a row, each one number or one per threshold (k,), to columns: (k, m).
+
+    `odds` (k,) gives the number of thresholds.
+    """
     return np.stack([np.broadcast_to(np.asarray(value, np.float64), odds.shape) for value in values], axis=1)
 
 
@@ -162,7 +165,7 @@ class DecisionCurve(Tabular):
     cohort: Cohort = field(repr=False)
 
     def frame(self) -> Frame:
-        """Return a table with one row per threshold."""
+        """Return one row per threshold: threshold, net_benefit, low, high, treat_all, gain, gain_low, gain_high, treated."""
         names = ("net_benefit", "low", "high", "treat_all", "gain", "gain_low", "gain_high", "treated")
         return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names}})
 
@@ -268,7 +271,7 @@ class DecisionComparison:
         return self.curves[name]
 
     def difference(self, a: str, b: str) -> Frame:
-        """Return the net benefit of model a less that of model b at every threshold, with intervals of the paired difference."""
+        """Return a table of threshold, difference, low, high: net benefit of model a less that of model b, paired over rows."""
         value, low, high = _paired_difference(self[a], self[b])
         return Frame({"threshold": self[a].thresholds, "difference": value, "low": low, "high": high})
 

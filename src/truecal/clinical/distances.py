@@ -26,7 +26,7 @@ ArrayMap = Callable[[Float64s], Float64s]
 
 
 def _percentile(share: float) -> ArrayMap:
-    """Return the function from gaps (draws, 62) to the quantile (draws,) of |gap| over the first 60 points, the quantiles."""
+    """Return the function from gaps (draws, 62) to the quantile (draws,) of |gap| over the first 60 points."""
     rank = int(_POINTS * share) - 1
     return lambda gap: np.partition(np.abs(gap[:, :_POINTS]), rank, axis=1)[:, rank]
 
@@ -123,8 +123,9 @@ def curve_distances(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ra
 def _draw_candidates(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
     """Draw 4000 parameter vectors (4000, k) around the line through the diagonal's and the fitted parameters.
 
-    The second array (4000,) is their squared Mahalanobis distance from the fitted parameters. One in ten lies on the line itself;
-    directions without variance are not varied.
+    Returns them and their squared Mahalanobis distances (4000,) from the fitted parameters by `covariance` (k, k). One in ten
+    lies
+    on the line itself; directions without variance are not varied.
     """
     step = curve.parameters - curve.calibrated
     root = symmetric_root(covariance)

@@ -56,7 +56,7 @@ class SampleSize:
         return int(np.ceil(self.rows * self.prevalence))
 
     def frame(self) -> Frame:
-        """Return a table with one row per number."""
+        """Return one row per number: number, width, rows, events, method."""
         return self.needed
 
     def __str__(self) -> str:
@@ -247,7 +247,7 @@ def _tabulate(needed: list[tuple[str, float, int]], prevalence: float, method: s
 def _mean_widths(
     names: list[str], p: Float64s, q: Float64s, rows: int, cohorts: int, level: float, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Simulate cohorts of `rows` rows, drawn with replacement from risks p with true risks q, and average widths by number.
+    """Simulate cohorts of `rows` rows, drawn with replacement from risks p (n,) with true risks q (n,); average widths by number.
 
     The width is high - low of the interval of each name: a number of the clinical summary, or "error" (measure).
     """
@@ -358,7 +358,8 @@ def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: f
 def _newcombe(c: float, share: float, se: float) -> int:
     """Return the smallest n at which the standard error of a c-statistic is at most `se` (Newcombe 2006, method 4).
 
-    se^2 q (1 - q) n^2 = c (1 - c) (1 + k (n/2 - 1)), k = (1 - c) / (2 - c) + c / (1 + c), solved for n.
+    se^2 q (1 - q) n^2 = c (1 - c) (1 + k (n/2 - 1)), k = (1 - c) / (2 - c) + c / (1 + c), solved for n; q, the prevalence, is
+    `share`.
     """
     k = (1 - c) / (2 - c) + c / (1 + c)
     square, linear, constant = se**2 * share * (1 - share), c * (1 - c) * k / 2, c * (1 - c) * (1 - k)

@@ -225,7 +225,7 @@ class Clinical(Tabular):
         return spline_band(self.fit, score_grid(self.cohort), self.level, np.random.default_rng(0))
 
     def frame(self) -> Frame:
-        """Return a table with one row per number: value, interval, the value of a calibrated model, and how to read it."""
+        """Return one row per number: name, title, value, low, high, calibrated (value of a calibrated model), reading, method."""
         numbers: list[Quantity] = [getattr(self, name) for name, *_ in QUANTITIES]
         names, titles, ideals, readings = zip(*QUANTITIES, strict=True)
         return Frame(
@@ -354,7 +354,7 @@ class Sites:
         return self.results[self.names.index(name)]
 
     def frame(self) -> Frame:
-        """Return a table with one row per site: rows, events, patients, and every number with its interval."""
+        """Return one row per site: site, rows, events, patients, and every number x with its limits x_low and x_high."""
         records = []
         for name, site in zip(self.names, self.results, strict=True):
             record: dict[str, Any] = {
@@ -375,8 +375,9 @@ class Sites:
         return Frame.from_records([{"site": name, **row} for name, frame in frames for row in frame])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: "by", "each" (the summary by site) and "heterogeneity" (pooled mean, limits, tau, i2,
-        p_value).
+        """Return plain values for JSON: "by", "each" (the summary by site) and "heterogeneity" by number.
+
+        The latter hold pooled, low, high, prediction_low, prediction_high, tau, i2 and p_value.
         """
         spread = {
             name: {
@@ -414,7 +415,9 @@ class Sites:
 # ----------------------------------------------------------------------------------------------------
 # All numbers of one cohort together
 
-_FEW_EVENTS = 100  # events or non-events below which a validation is called small (Collins, Ogundimu and Altman 2016)
+_FEW_EVENTS = (
+    100  # by choice: events or non-events below which a validation is called small (Collins, Ogundimu and Altman 2016)
+)
 _FEW_PATIENTS = 20  # derived: clusters below which their variance has a relative standard error above 0.3
 
 
@@ -502,11 +505,12 @@ def summarise_sites(
 
 
 def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogeneity | None:
-    """Pool one number over sites by random-effects meta-analysis; None where fewer than two have a standard error.
+    """Pool one number over sites by random-effects meta-analysis; None where fewer than two have a standard error above 0.
 
-    tau^2 solves sum (x - mean)^2 / (se^2 + tau^2) = k - 1 (Paule and Mandel 1982); the mean's interval is that of Hartung and Knapp
+    tau^2 solves sum (x - mean)^2 / (se^2 + tau^2) = k - 1 (Paule and Mandel 1982); the mean's interval is that of Hartung and
+    Knapp
     (2001) with k - 1 degrees of freedom, not narrower than that of a common effect; the prediction interval is
-    mean -+ t_(k-2) sqrt(tau^2 + se^2) (Higgins, Thompson and Spiegelhalter 2009; with two sites t_1).
+    mean -+ t_(k-2) sqrt(tau^2 + se^2) (Higgins, Thompson and Spiegelhalter 2009; with two sites t_1). All are on `scale`.
     """
     from scipy.special import chdtrc
 
