@@ -32,7 +32,7 @@ _MAX_CUT_CELLS = 512
 def equal_mass_edges(scores: Float64s, outcomes: Float64s, weights: Float64s, bins: int) -> Float64s:
     """Return the inner edges, rising, of bins of equal weight; equal scores share a bin, so there may be fewer than `bins` - 1.
 
-    Refuse fewer rows than bins.
+    `scores`, 0/1 `outcomes` and `weights` have shape (n,). Refuse fewer rows of positive weight than bins.
     """
     profile = tc.profile.Profile.from_arrays(scores, outcomes, weights)
     if profile.rows < bins:
@@ -61,7 +61,7 @@ def refuse_too_many_bins(steps: StepMap, bins: int, limit: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class CountedStepMap(StepMap):
-    """Steps with the number of rows, and of positive rows, that each value rests on."""
+    """Steps with the number of rows, and of positive rows, that each value rests on, shape (bins,)."""
 
     rows: Float64s
     positive: Float64s
@@ -77,7 +77,7 @@ def fit_guaranteed_steps(scores: Float64s, outcomes: Float64s, weights: Float64s
     """Fit bins between bins - 1 order statistics; equal ones are one edge, and a repeated score on an edge is a separate bin.
 
     A row whose score is an edge and occurs once is excluded, so that the counts of a bin are binomial (Gupta and Ramdas 2021).
-    Empty bins have the mean outcome.
+    Empty bins have the mean outcome. Refuse weights other than 1, and fewer than two rows per bin.
     """
     if (weights != 1).any():
         raise InputError(
@@ -168,14 +168,14 @@ class HistogramBinning(ScoreRecalibrator):
         options.choice(self.scheme, ("mass", "width", "guaranteed"), "scheme")
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
-        """Return class probabilities (n, K)."""
+        """Return class probabilities (n, K); with scheme="guaranteed" and logits they are rounded to float32."""
         scores = class_probabilities(outputs, self.input)
         # the last bits of a softmax differ between machines; edges at scores must not depend on them
         is_rounded = self.scheme == "guaranteed" and self.input == "logits"
         return scores.astype(np.float32).astype(np.float64) if is_rounded else scores
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> StepMap:
-        """Fit the mean outcome of each bin of the scheme; a bin without rows has its centre."""
+        """Fit the weighted mean outcome of each bin of the scheme; of "width" a bin without rows has its centre."""
         if self.scheme == "guaranteed":
             return fit_guaranteed_steps(scores, outcomes, weights, self.bins)
         if self.scheme == "mass":
@@ -226,7 +226,7 @@ class HistogramBinning(ScoreRecalibrator):
         return self._predict_limits(X, lambda g, scores: g.interval(scores, alpha))
 
     def _read_map(self, state: Mapping[str, Any]) -> StepMap:
-        """Read edges and values of the bins, with their counts where there are any; refuse more bins than the settings have."""
+        """Read "edges" and "values", and "rows" and "positive" if there are any; refuse more bins than the settings have."""
         steps = read_steps(state, 0.0, 1.0)
         # repeated scores on an edge are bins of their own
         refuse_too_many_bins(steps, self.bins, 2 * self.bins - 1 if self.scheme == "guaranteed" else self.bins)
@@ -314,16 +314,17 @@ class SharedBinning(ScoreRecalibrator):
         return StepMap(edges, np.add.reduceat(ones, cut) / np.add.reduceat(w, cut))
 
     def _read_map(self, state: Mapping[str, Any]) -> StepMap:
-        """Read edges and values of the bins; refuse more bins than the settings have."""
+        """Read "edges" and "values" of the bins; refuse more bins than the settings have."""
         steps = read_steps(state)
         refuse_too_many_bins(steps, self.bins, self.bins)
         return steps
 
 
 def _start_cells(w: Float64s, ones: Float64s) -> Indices:
-    """Return the positions where cells of 1/512 of the positive, or of the negative, weight start; every one of up to 1024.
+    """Return the positions, from 0, where cells of 1/512 of the positive, or of the negative, weight start; all of up to 1024.
 
-    Of a thousand classes one pair in a thousand is positive; cells of equal total weight would put all of them into one.
+    `w` and `ones` are the weights, and the weights of positive outcomes, of rising scores. Of a thousand classes one pair in a
+    thousand is positive; cells of equal total weight would put all of them into one.
     """
     if len(w) <= 2 * _MAX_CUT_CELLS:
         return np.arange(len(w))
@@ -338,9 +339,10 @@ def _start_cells(w: Float64s, ones: Float64s) -> Indices:
 
 
 def cut_by_entropy(mass: Float64s, positive: Float64s, bins: int) -> Indices:
-    """Return the first cells of at most `bins` runs of cells with the least weighted entropy of outcomes.
+    """Return the first cells, 0 among them, of at most `bins` runs of cells with the least weighted entropy of outcomes.
 
-    Dynamic programming: best[b][j], the least entropy of the first j cells in b bins, is the minimum over i of
+    `mass` and `positive`, shape (cells,), are weights and weights of positive outcomes. There are fewer runs where more do not
+    lower the entropy. Dynamic programming: best[b][j], the least entropy of the first j cells in b bins, is the minimum over i of
     best[b - 1][i] + H(cells i to j).
     """
     from scipy.special import entr
@@ -385,7 +387,7 @@ class BinnedCurveMap(ScoreMap):
         return self.steps(self.curve(scores))
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the curve, and the edges and values of the bins."""
+        """Return {"curve": state of the curve, "edges": ..., "values": ...}."""
         return {"curve": self.curve.state(), **self.steps.state()}
 
 
@@ -485,7 +487,7 @@ class ScalingBinning(ScoreRecalibrator):
         return BinnedCurveMap(curve, StepMap(edges, np.clip(means, 0.0, 1.0)))  # a mean may round past its terms
 
     def _read_map(self, state: Mapping[str, Any]) -> BinnedCurveMap:
-        """Read the curve, and edges and values of the bins; refuse more bins than the settings have."""
+        """Read "curve", the state of the curve, and "edges" and "values" of the bins; refuse more bins than the settings have."""
         curve, steps = read_field(state, "curve", dict), read_steps(state, 0.0, 1.0)
         refuse_too_many_bins(steps, self.bins, self.bins)
         return BinnedCurveMap(self._curve()._read_map(curve), steps)

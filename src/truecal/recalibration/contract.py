@@ -106,7 +106,7 @@ def _warn_if_probabilities(outputs: Floats) -> None:
 
 
 def class_logits(outputs: Floats, kind: Input) -> Floats:
-    """Return one logit per class: the logits themselves, or the logarithms of probabilities, at least LOG_ZERO."""
+    """Return logits (n, K): outputs of kind "logits" as they are, of "probs" their logarithms, at least LOG_ZERO."""
     if kind == "logits":
         return outputs
     with np.errstate(divide="ignore"):
@@ -114,7 +114,7 @@ def class_logits(outputs: Floats, kind: Input) -> Floats:
 
 
 def class_scores(outputs: Float64s, kind: Input, classes: int) -> Float64s:
-    """Return one score per class against the others, shape (n, K): its probability, or from logits its log odds.
+    """Return one score per class against the others, (n, K), of outputs (n, K): its probability, or from logits its log odds.
 
     The log odds of class k are z_k - log sum_{j != k} exp z_j. They stay exact where probabilities round to 0 or 1.
     """
@@ -177,11 +177,11 @@ class ClassOrder:
         return bool((np.diff(self.sorting) > 0).all())
 
     def sort_columns(self, probs: Float64s) -> Float64s:
-        """Put columns that are in the order of X into the order of `classes`."""
+        """Put columns of probabilities (n, K), in the order of X, into the order of `classes`."""
         return probs if self.is_sorted else probs[:, self.sorting]
 
     def positions_in(self, names: Sequence[object] | None) -> Indices | None:
-        """Return the position of each column among `names`; None for the same order or no names; refuse other names."""
+        """Return the position of each column among `names`, shape (K,); None for the same order or no names; refuse other names."""
         if names is None or not self.named:
             return None
         ours, theirs = [str(name) for name in self.columns.tolist()], [str(name) for name in names]
@@ -196,7 +196,7 @@ class ClassOrder:
         return np.array([theirs.index(name) for name in ours])
 
     def describe(self, positions: Sequence[int]) -> str:
-        """Return the class names of columns as text, at most five."""
+        """Return the class names at positions of columns as text, at most five, then ", ..."."""
         names = self.columns.tolist()
         return _join_names([names[k] for k in positions])
 
@@ -207,7 +207,10 @@ def _join_names(names: Sequence[object]) -> str:
 
 
 def fingerprint_rows(outputs: Floats, labels: Indices) -> Float64s:
-    """Project each row of outputs and label on a random direction; return the sorted numbers, equal for equal rows."""
+    """Project outputs (n, K), at most 16 columns of them, and labels on a random direction; return the sorted numbers, (n,).
+
+    They are the same for equal rows and labels, in every call.
+    """
     count = outputs.shape[1]
     columns = np.unique(np.linspace(0, count - 1, min(count, _PROJECTED_COLUMNS)).astype(np.intp))
     direction = np.random.default_rng(0).normal(size=len(columns) + 1)
@@ -263,14 +266,14 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Learn from checked outputs of shape (n, K), K >= 2."""
+        """Learn from checked outputs (n, K), K >= 2, class indices (n,) and positive weights (n,); None weighs every row by 1."""
 
     @abstractmethod
     def _apply(self, outputs: Float64s) -> Float64s:
-        """Recalibrate checked outputs of shape (n, K); only operations of `export.OPERATIONS`, so that it can be exported."""
+        """Recalibrate checked outputs (n, K) to probabilities (n, K), with operations of `export.OPERATIONS` alone."""
 
     def _state(self) -> dict[str, Any]:
-        """Return what was learned as plain numbers and lists."""
+        """Return what was learned by name as plain numbers and lists; infinite numbers are left out."""
         values = {name: serialization.to_json(getattr(self, f"{name}_")) for name in self._learned}
         return {name: value for name, value in values.items() if value != np.inf}
 
@@ -515,7 +518,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return onnx_model(graph, columns=self.n_features_in_, input_name=self.input, dtype=dtype, notes=notes)
 
     def _graph(self) -> Graph:
-        """Record the operations from model outputs (n, columns) to `predict_proba` as a graph."""
+        """Record the operations from model outputs (n, columns) to what `predict_proba` returns, (n, K), as a graph."""
         check_is_fitted(self, "classes_")
         graph = Graph()
         outputs: Any = graph.input()
@@ -532,14 +535,14 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @classmethod
     def _subclasses(cls) -> dict[str, type[Self]]:
-        """Return this class, unless it is abstract, and those derived from it, by name."""
+        """Return this class, unless it is abstract, and all derived from it, directly or not, by name."""
         kinds = {} if isabstract(cls) else {cls.__name__: cls}
         for child in cls.__subclasses__():
             kinds |= child._subclasses()
         return kinds
 
     def _to_content(self) -> dict[str, Any]:
-        """Return kind, constructor arguments, columns, classes and learned numbers as the types of JSON."""
+        """Return the content of the JSON: "kind" and "params" of `serialization.settings`, and `_fit_to_json`."""
         return {**serialization.settings(self), **self._fit_to_json()}
 
     @staticmethod
@@ -552,7 +555,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return recalibrator
 
     def _fit_to_json(self) -> dict[str, Any]:
-        """Return what `fit` set: columns, classes and the learned numbers."""
+        """Return what `fit` set: {"columns": number of columns of X, "classes": their names, "learned": `_state`}."""
         return {
             "columns": int(self.n_features_in_),
             "classes": serialization.to_json(self.order_.columns),
@@ -572,7 +575,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.classes_ = order.classes
 
     def _predict_columns(self, X: ArrayLike) -> Float64s:
-        """Return recalibrated probabilities with the columns in the order of X, computed in blocks of rows."""
+        """Return recalibrated probabilities (n, K) with the columns in the order of X, computed in blocks of rows."""
         outputs = self._check_outputs(X)
         probs = np.empty(outputs.shape)
         step = max(1, _BLOCK_VALUES // outputs.shape[1])
@@ -593,7 +596,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise error if isinstance(error, InputError) else InputError(str(error)) from error
 
     def _check_outputs(self, X: ArrayLike) -> Floats:
-        """Validate outputs for a fitted recalibrator; shape (n, K)."""
+        """Validate outputs by `read_outputs`, shape (n, K), for a fitted recalibrator; refuse another number of classes."""
         check_is_fitted(self, "classes_")
         self._check_features(X, reset=False)
         outputs = read_outputs(X, self.input)

@@ -387,8 +387,8 @@ def assign_folds(preds: tc.Predictions, folds: int, rng: int) -> Indices:
 def cross_fit(recalibrator: Recalibrator, preds: tc.Predictions, X: Any, fold_of: Indices) -> _Recalibrated:
     """Recalibrate each fold by a clone fitted to the other folds; return all rows, and the parameters of the largest fit.
 
-    `X` holds the outputs that the recalibrator reads, `fold_of` (n,) the fold of each row. A row that makes a fit impossible is
-    refused by its number among all rows.
+    `X` (n or n, K) holds the outputs that the recalibrator reads, `fold_of` (n,) the fold of each row, from 0. A row that makes a
+    fit impossible is refused by its number among all rows.
     """
     probs = np.empty(preds.probs.shape, np.float64)
     parameters = 0
@@ -445,7 +445,10 @@ def _select_outputs(
 
 
 def _check_held_out(name: str, recalibrator: Recalibrator, X: Any, labels: Indices, in_sample: str) -> tuple[str, ...]:
-    """Refuse rows that a recalibrator was fitted on; with in_sample "label" return a warning that counts them, () for none."""
+    """Refuse rows that a recalibrator was fitted on; with in_sample "label" return a warning that counts them, () for none.
+
+    `X` are the outputs of the rows, `labels` (n,) their classes. Recalibrators read from JSON, which know no rows, pass.
+    """
     if not hasattr(recalibrator, "fingerprints_"):
         return ()
     fingerprints = fingerprint_rows(read_outputs(X, recalibrator.input), labels)
@@ -468,7 +471,10 @@ class _Scoring:
     level: float
 
     def evaluation(self, folds: int | None, refused: tuple[tuple[str, str], ...]) -> Evaluation:
-        """Rank the maps by their mean score; tied with the best are those whose paired difference is not significant."""
+        """Rank the maps by their weighted mean score; tied with the best are those whose paired difference is not significant.
+
+        If every mean log loss is infinite, the Brier score decides. `folds` and `refused` are passed on.
+        """
         by_score = {
             "log loss": {name: tc.scores.log_losses(r.preds) for name, r in self.results.items()},
             "brier": {name: tc.scores.briers(r.preds) for name, r in self.results.items()},
@@ -484,7 +490,7 @@ class _Scoring:
         return Evaluation(tuple(rows), score, self.level, best, (best, *tied), folds, refused)
 
     def _row(self, name: str, by_score: Mapping[str, Mapping[str, Float64s]]) -> EvaluationRow:
-        """Compute scores, changes, calibration error and accuracy of one map."""
+        """Compute scores, changes, calibration error and accuracy of one map; `by_score[score][map]` are losses of rows, (n,)."""
         preds, notes = self.results[name].preds, self.results[name].notes
         log_losses, briers = by_score["log loss"], by_score["brier"]
         lens = self.lens or default_lens(preds)
@@ -508,14 +514,17 @@ class _Scoring:
         )
 
     def _decompose(self, losses: Mapping[str, Float64s], name: str) -> ScoreParts:
-        """Split the mean loss of a map into refinement, the least mean loss of all maps, and calibration, the rest."""
+        """Split the mean loss of a map into refinement, the least mean loss of all maps, and calibration, the rest.
+
+        `losses` (n,) are those of the rows by map. Where every mean loss is infinite, calibration is 0.
+        """
         reference = losses[min(losses, key=lambda candidate: self._mean(losses[candidate]))]
         refinement = self._mean(reference)
         calibration = self._mean(losses[name]) - refinement if np.isfinite(refinement) else 0.0
         return ScoreParts(calibration, self._change(losses[name], reference), refinement)
 
     def _mean(self, values: Float64s) -> float:
-        """Compute the mean over rows, by their weights."""
+        """Compute the mean of values (n,) over rows, by their weights."""
         return float(np.average(values, weights=self.results[BEFORE].preds.weights))
 
     def _change(self, new: Float64s, old: Float64s) -> Interval:
@@ -554,7 +563,7 @@ def _is_correct(preds: tc.Predictions) -> Float64s:
 
 
 def _one_sided_gaps(curve: Curve | None) -> tuple[float | None, float | None]:
-    """Average max(score - outcome, 0) and max(outcome - score, 0) along a fitted curve, by weight; None without a curve."""
+    """Average max(score - outcome, 0) and max(outcome - score, 0) along a fitted curve, by weight; (None, None) without one."""
     if curve is None:
         return None, None
     gap, weight = curve.score - curve.outcome, curve.weight / curve.weight.sum()
@@ -755,7 +764,10 @@ def _test_candidate(count: int, preds: tc.Predictions, draws: Indices, level: fl
 
 
 def _marginal_errors(parts: Sequence[tuple[Float64s, Float64s]], draws: Indices) -> tuple[Float64s, Float64s]:
-    """Average plug-in and debiased squared errors over classes (outputs, outcomes), for each row of `draws` (resamples, n)."""
+    """Average plug-in and debiased squared errors over classes, for each row of `draws`; return both, shape (resamples,).
+
+    `parts` are (outputs, outcomes) of every class, (n,) each; `draws` (resamples, n) how often each row is drawn.
+    """
     plugin, debiased = np.zeros(len(draws)), np.zeros(len(draws))
     for column, outcomes in parts:
         outputs, position = np.unique(column, return_inverse=True)

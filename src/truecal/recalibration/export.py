@@ -48,7 +48,10 @@ class Graph:
         return Tracer(self, 0)
 
     def record(self, operation: str, operands: Sequence[Any]) -> "Tracer":
-        """Append an operation and return the tracer of its result; operands that are no tracers become constants."""
+        """Append an operation and return the tracer of its result; operands that are no tracers become constants.
+
+        Raise NotImplementedError for an operation that is not in `OPERATIONS`.
+        """
         if operation not in OPERATIONS:
             raise NotImplementedError(f"{operation} cannot be exported")
         positions = tuple(x.position if isinstance(x, Tracer) else self._add_constant(x) for x in operands)
@@ -56,7 +59,7 @@ class Graph:
         return Tracer(self, len(self.entries) - 1)
 
     def _add_constant(self, value: Any) -> int:
-        """Append a constant and return its position."""
+        """Append a constant and return its position; floats, and single numbers, become float64."""
         array = np.asarray(value)
         # arrays of whole numbers are positions of columns and stay whole; single numbers take part in arithmetic
         is_real = array.dtype.kind == "f" or (array.ndim == 0 and array.dtype.kind in "iu")
@@ -88,15 +91,15 @@ class Tracer(NDArrayOperatorsMixin):
         return self.graph.record("columns", (self, np.atleast_1d(key[1])))
 
     def sum(self, axis: int, keepdims: bool) -> "Tracer":
-        """Record the sum over columns."""
+        """Record the sum over columns, (n, 1), whatever the arguments."""
         return self.graph.record("sum", (self,))
 
     def max(self, axis: int, keepdims: bool) -> "Tracer":
-        """Record the maximum over columns."""
+        """Record the maximum over columns, (n, 1), whatever the arguments."""
         return self.graph.record("max", (self,))
 
     def argmax(self, axis: int, keepdims: bool) -> "Tracer":
-        """Record the index of the largest column."""
+        """Record the index of the largest column, (n, 1), whatever the arguments."""
         return self.graph.record("argmax", (self,))
 
     def astype(self, dtype: type) -> "Tracer":
@@ -105,12 +108,12 @@ class Tracer(NDArrayOperatorsMixin):
 
 
 def softmax(logits: Any) -> Any:
-    """Compute the softmax of each row of an array; record it where `logits` is a tracer."""
+    """Compute the softmax of each row of an array (n, K); record it where `logits` is a tracer."""
     return logits.graph.record("softmax", (logits,)) if isinstance(logits, Tracer) else special.softmax(logits)
 
 
 def sigmoid(logits: Any) -> Any:
-    """Compute 1 / (1 + exp(-z)) of an array; record it where `logits` is a tracer."""
+    """Compute 1 / (1 + exp(-z)) of every number of an array; record it where `logits` is a tracer."""
     return logits.graph.record("sigmoid", (logits,)) if isinstance(logits, Tracer) else special.expit(logits)
 
 
@@ -194,7 +197,10 @@ class _OnnxWriter:
 
 
 def onnx_model(graph: Graph, *, columns: int, input_name: str, dtype: str, notes: Mapping[str, str]) -> Any:
-    """Write a graph as an ONNX model: input (rows, columns) of `dtype`, output "probabilities" of the same type."""
+    """Write a graph as an ONNX model: input (rows, columns) of `dtype`, output "probabilities" of the same type.
+
+    `notes` become the model's properties.
+    """
     onnx = extra("onnx")
     helper = onnx.helper
     kind = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE}[dtype]

@@ -24,11 +24,11 @@ _SAMPLE_ROWS = 2000  # by choice: rows of the first, cheap search for a temperat
 _SAMPLE_SHARE = 10
 _MIN_VALUES_SAMPLED = (
     8 * _SAMPLE_ROWS
-)  # logits from which one more pass over all costs more than the search in a sample
+)  # derived: logits from which one more pass over all costs more than the search in a sample
 _LOG_STEP = 1e-6  # derived: Newton's error is the square of its last step, 1e-12 in log T
 _SAMPLE_STEP = 0.03  # derived: step that ends a search in a sample, whose sampling error in log T is larger
 _FLOAT32_STEP = (
-    1e-3  # step below which logits of single precision, whose rounding moves log T by 1e-8, are read in double
+    1e-3  # derived: step below which logits of single precision, whose rounding moves log T by 1e-8, are read in double
 )
 _MAX_LOG_RATIO = 700.0  # derived: largest log ratio of inverse temperatures: exp of more overflows
 # by choice: smallest (inverse temperature) x (spread of logits): probabilities uniform to 0.1 %
@@ -37,7 +37,7 @@ _MIN_SCALED_SPREAD = 1e-3
 
 @dataclass(frozen=True)
 class LabelledLogits:
-    """Logits (n, K) with row maxima, labels and weights."""
+    """Logits (n, K) with labels (n,), weights (n,) or None, the maximum of each row (n,), and whether any logit is LOG_ZERO."""
 
     logits: Floats
     labels: Indices
@@ -72,7 +72,7 @@ class LabelledLogits:
         return (slice(i, i + step) for i in range(0, len(self.labels), step))
 
     def weighted_sum(self, rows: slice, values: Float64s) -> float:
-        """Sum `values` over a slice of rows, each times the weight of its row."""
+        """Sum `values`, one per row of the slice, each times the weight of its row."""
         return float(values.sum() if self.weights is None else values @ self.weights[rows])
 
     def of_labels(self, values: Floats) -> Floats:
@@ -107,7 +107,7 @@ class LabelledLogits:
 
 
 def floor_logits(logits: Floats, floor: float) -> Floats:
-    """Raise logits to at least their row's largest minus `floor`."""
+    """Raise logits (n, K) to at least their row's largest minus `floor`; an infinite floor leaves them as they are."""
     return np.maximum(logits, logits.max(axis=1, keepdims=True) - floor) if np.isfinite(floor) else logits
 
 
@@ -142,7 +142,10 @@ def temperature_terms(
 
 
 def softmax_residuals(logits: Floats, labels: Indices, weights: Float64s) -> tuple[float, Floats]:
-    """Compute the weighted sum over rows of -log softmax(logits)[label], and its gradient by the logits, in their place."""
+    """Compute the weighted sum over rows of -log softmax(logits)[label], and its gradient by the logits (n, K).
+
+    The gradient replaces the logits in their array. `labels` and `weights` have shape (n,).
+    """
     rows = np.arange(len(labels))
     logits -= logits.max(axis=1, keepdims=True)
     of_label = logits[rows, labels].astype(np.float64)
@@ -158,8 +161,8 @@ def softmax_residuals(logits: Floats, labels: Indices, weights: Float64s) -> tup
 def affine_loss(data: LabelledLogits, scale: Float64s, bias: Float64s) -> tuple[float, Float64s, Float64s, bool]:
     """Compute the weighted mean of -log softmax(scale * z + bias)[label], gradients by scale and bias (K,), and separability.
 
-    The last value is True where every row gives its label a strictly larger probability than any other class: then
-    scaling all parameters up increases the likelihood without end, and no finite optimum exists.
+    `scale` has one number or K. The last value is True where every row gives its label a strictly larger probability than any
+    other class: then scaling all parameters up increases the likelihood without end, and no finite optimum exists.
     """
     classes = data.logits.shape[1]
     loss, separated = 0.0, True
@@ -301,11 +304,13 @@ _SQUARED_REACH = 1.5
 
 
 def fit_floored_temperature(data: LabelledLogits) -> tuple[float, float]:
-    """Fit 1 / T and the floor c of softmax(max(z - max z, -c) / T), for rows whose true class may have probability 0.
+    """Fit (1 / T, floor c) of softmax(max(z - max z, -c) / T), for rows whose true class may have probability 0.
 
     How improbable "0" is depends on where it came from: one vote among ten in a nearest-neighbour model, the smallest float in a
-    naive Bayes model. So c is a parameter of the likelihood as T is. For every c the likelihood is concave in 1 / T; c is searched
-    on a grid scaled by the largest difference between two possible logits of a row, then between the neighbours of the best point.
+    naive Bayes model. So c is a parameter of the likelihood as T is. For every c the likelihood is concave in 1 / T; c is
+    searched
+    on a grid scaled by the largest difference between two possible logits of a row, then between the neighbours of the best
+    point.
     """
     scale = data.spread() or 1.0
 

@@ -22,13 +22,14 @@ from truecal.types import Float64s
 # ----------------------------------------------------------------------------------------------------
 # Isotonic calibration
 
-# Smallest difference between two scores: below it doubles near 1 are equal, and scikit-learn's isotonic regression merges scores.
+# Derived: smallest difference between two scores; below it doubles near 1 are equal, and scikit-learn's isotonic regression
+# merges scores.
 _RESOLUTION = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
 class PiecewiseLinearMap(ScoreMap):
-    """Straight lines between knots (x, y), both non-decreasing; constant outside them."""
+    """Straight lines between knots (x, y), shape (knots,): x increases, y does not fall; constant outside them."""
 
     x: Float64s
     y: Float64s
@@ -90,7 +91,7 @@ class IsotonicCalibration(ScoreRecalibrator):
     """
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> PiecewiseLinearMap:
-        """Fit by pooling adjacent violators; knots inside flat stretches are dropped."""
+        """Fit by pooling adjacent violators to scores, 0/1 outcomes and weights, (n,); knots inside flat stretches are dropped."""
         from scipy.optimize import isotonic_regression
 
         x, w, ones = merge_near_scores(*pool_equal_scores(scores, outcomes, weights))
@@ -107,7 +108,7 @@ class IsotonicCalibration(ScoreRecalibrator):
 
 
 def pool_equal_scores(scores: Float64s, outcomes: Float64s, weights: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Return distinct scores in rising order, the weight of each and the weight of its positive outcomes."""
+    """Return distinct scores in rising order, the weight of each and the weight of its positive outcomes, (distinct,) each."""
     order = np.argsort(scores)
     x, w, ones = scores[order], weights[order], (weights * outcomes)[order]
     start = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
@@ -117,7 +118,10 @@ def pool_equal_scores(scores: Float64s, outcomes: Float64s, weights: Float64s) -
 
 
 def merge_near_scores(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Merge runs of rising scores less than 1e-15 above the first of the run into that one; sum weights and ones."""
+    """Merge runs of rising scores less than 1e-15 above the first of the run into that one; sum weights and ones.
+
+    Arguments and results are as those of `pool_equal_scores`.
+    """
     if len(x) < 2 or np.diff(x).min() >= _RESOLUTION:
         return x, w, ones
     start, first = [0], x[0]
@@ -216,7 +220,10 @@ class CenteredIsotonic(ScoreRecalibrator):
 
 
 def finite_range(scores: Float64s) -> tuple[float, float]:
-    """Return the range of the finite scores, widened by 1; log odds of classes that were ruled out are not finite."""
+    """Return the range of the finite scores, widened by 1 on both sides, (-1, 1) if there are none.
+
+    Log odds of classes that were ruled out, 1e29 and beyond, are not finite.
+    """
     finite = scores[np.abs(scores) < 1e29]
     return (float(finite.min()) - 1, float(finite.max()) + 1) if len(finite) else (-1.0, 1.0)
 
@@ -227,7 +234,10 @@ def bound_scores(scores: Float64s) -> Float64s:
 
 
 def fit_centred_knots(x: Float64s, w: Float64s, ones: Float64s) -> PiecewiseLinearMap:
-    """Fit centred isotonic regression to rising scores x, weights w and weights of positive outcomes; return the knots."""
+    """Fit centred isotonic regression to rising scores x, weights w and weights of positive outcomes, (n,); return the knots.
+
+    A fit that is flat everywhere has one knot; at 0 or 1 it is moved inside by 0.2 outcomes of each kind.
+    """
     from scipy.optimize import isotonic_regression
 
     fitted = isotonic_regression(ones / w, weights=w).x
@@ -273,7 +283,7 @@ def _end_knots(
 
 @dataclass(frozen=True, eq=False)
 class StepMap(ScoreMap):
-    """A step function: bin j, with `values[j]`, holds scores in [edges[j - 1], edges[j])."""
+    """A step function: bin j, with `values[j]`, holds scores in [edges[j - 1], edges[j]); there is one edge fewer than values."""
 
     edges: Float64s
     values: Float64s
@@ -285,7 +295,7 @@ class StepMap(ScoreMap):
 
 
 def read_steps(state: Mapping[str, Any], low: float = -np.inf, high: float = np.inf) -> StepMap:
-    """Restore a step function from its state; its edges must be in [low, high]."""
+    """Read a step function: "edges", which increase, in [low, high], and one more "values" than these, in [0, 1]."""
     edges = read_numbers(state, "edges", low=low, high=high, rising=True)
     return StepMap(edges, read_numbers(state, "values", len(edges) + 1, low=0.0, high=1.0))
 
@@ -303,7 +313,7 @@ class VennAbersMap(ScoreMap):
         return p1 / (1 - p0 + p1)
 
     def state(self) -> dict[str, Any]:
-        """Return edges and values of p0 and of p1."""
+        """Return {"p0": ..., "p1": ...}, each with "edges" and "values"."""
         return {"p0": self.p0.state(), "p1": self.p1.state()}
 
 
@@ -361,7 +371,7 @@ class VennAbers(ScoreRecalibrator):
     """
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
-        """Return probabilities or log odds of the classes (n, K)."""
+        """Return probabilities or log odds of the classes (n, K); log odds of more than two classes are rounded to float32."""
         scores = super()._scores(outputs, classes)
         # the last bits of log odds of many classes differ between machines; a step function must not depend on them
         is_computed = self.input == "logits" and classes > 2
@@ -378,7 +388,7 @@ class VennAbers(ScoreRecalibrator):
         return VennAbersMap(p0, _drop_constant_edges(np.nextafter(x, np.inf), np.append(with_one, 1.0)))
 
     def _read_map(self, state: Mapping[str, Any]) -> VennAbersMap:
-        """Read edges and values of p0 and of p1."""
+        """Read "p0" and "p1", each an object of "edges" and "values" (`read_steps`)."""
         p0, p1 = (read_steps(read_field(state, name, dict)) for name in ("p0", "p1"))
         return VennAbersMap(p0, p1)
 
@@ -431,7 +441,7 @@ class VennAbers(ScoreRecalibrator):
 
 
 def _drop_constant_edges(edges: Float64s, values: Float64s) -> StepMap:
-    """Make a step function of inner edges and values, without edges between equal values."""
+    """Make a step function of inner edges (n,) and values (n + 1,), without edges between equal values."""
     changes = np.diff(values) != 0
     return StepMap(edges[changes], values[np.r_[True, changes]])
 
@@ -444,12 +454,13 @@ def _geometric_mean(parts: Sequence[Float64s]) -> Float64s:
 
 
 def fit_with_added_one(w: Float64s, ones: Float64s) -> Float64s:
-    """Return, for every distinct score, the value there of the isotonic fit to all rows and one more 1 at this score.
+    """Return, for every distinct score, the value there of the isotonic fit to all rows and one more 1 at this score, (n,).
 
-    Algorithms 1 and 2 of Vovk, Petej and Fedorova (2015). The fit is the slope of the greatest convex minorant of the
-    points (total weight, total of ones). A 1 added before all rows puts the point (-1, -1) in front; moving it past one
-    score at a time replaces a single point, and only the left end of the minorant changes. Each point enters and leaves
-    the stack of corners once.
+    `w` and `ones` are the weights, and the weights of positive outcomes, of rising scores. Algorithms 1 and 2 of Vovk, Petej and
+    Fedorova (2015). The fit is the slope of the greatest convex minorant of the points (total weight, total of ones). A 1 added
+    before all rows puts the point (-1, -1) in front; moving it past one score at a time replaces a single point, and only the
+    left
+    end of the minorant changes. Each point enters and leaves the stack of corners once.
     """
     px, py = np.r_[-1.0, 0.0, np.cumsum(w)].tolist(), np.r_[-1.0, 0.0, np.cumsum(ones)].tolist()
     stack: list[tuple[float, float]] = []
@@ -591,7 +602,7 @@ class SplineCalibration(ScoreRecalibrator):
         return SplineMap(knots, slopes, intercept, low, high)
 
     def _read_map(self, state: Mapping[str, Any]) -> SplineMap:
-        """Read at least two knots, a slope >= 0 for each, the intercept and the range of log odds."""
+        """Read at least two "knots", which increase, as many "slopes" >= 0, "intercept", and "low" <= "high" of log odds."""
         knots = read_numbers(state, "knots", rising=True)
         if len(knots) < 2:
             raise FileError('"knots" must hold at least two numbers')
@@ -602,7 +613,10 @@ class SplineCalibration(ScoreRecalibrator):
 
 
 def _merge_into_cells(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Merge neighbouring scores into at most `_MAX_CELLS` cells of about equal weight."""
+    """Merge neighbouring scores into at most 4096 cells of about equal weight; return mean scores, weights and ones of the cells.
+
+    Arguments are as the results of `pool_equal_scores`; up to 4096 scores are returned as they are.
+    """
     if len(x) <= _MAX_CELLS:
         return x, w, ones
     cumulative = np.cumsum(w)
@@ -613,7 +627,7 @@ def _merge_into_cells(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64
 
 
 def _choose_knots(x: Float64s, w: Float64s, count: int) -> Float64s:
-    """Choose at most `count` distinct scores at quantiles of the weight, the first and the last among them."""
+    """Choose at most `count` of the distinct, rising scores x at quantiles of their weights w, among them the first and last."""
     cumulative = np.cumsum(w)
     position = np.searchsorted(cumulative, np.linspace(0, 1, count)[1:-1] * cumulative[-1])
     return np.unique(np.r_[x[0], x[np.minimum(position, len(x) - 1)], x[-1]])

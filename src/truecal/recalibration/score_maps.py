@@ -34,8 +34,8 @@ from truecal.types import Float64s, Floats, Indices
 
 Multiclass = Literal["one-vs-rest", "top-label", "shared"]
 
-# Share of the model's probabilities added to those of a shared map: orders classes that the map makes equal (1e-6 is far above
-# rounding) and is too small to change any score.
+# By choice: share of the model's probabilities added to those of a shared map: orders classes that the map makes equal (1e-6 is
+# far above rounding) and is too small to change any score.
 _TIE_BREAK = 1e-6
 
 
@@ -47,7 +47,7 @@ class ScoreMap(ABC):
         """Return the probability of each score, of the shape of `scores`."""
 
     def state(self) -> dict[str, Any]:
-        """Return the learned numbers, for JSON."""
+        """Return the fields of the map by name as the types of JSON."""
         return {name: serialization.to_json(value) for name, value in vars(self).items()}
 
 
@@ -61,7 +61,7 @@ class ScoreRecalibrator(Recalibrator):
 
     @abstractmethod
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> ScoreMap:
-        """Learn one map from scores, 0/1 outcomes (which may be all equal) and positive weights."""
+        """Learn one map from scores, 0/1 outcomes (which may be all equal) and positive weights, (n,) each."""
 
     @abstractmethod
     def _read_map(self, state: Mapping[str, Any]) -> ScoreMap:
@@ -102,7 +102,7 @@ class ScoreRecalibrator(Recalibrator):
             self.maps_ = [self._fit_map(scores[:, k], is_label[:, k], row_weights) for k in range(count)]
 
     def _apply(self, outputs: Float64s) -> Float64s:
-        """Apply the maps to checked outputs (n, K) and make rows of class probabilities of the results."""
+        """Apply the maps to checked outputs (n, K) and make class probabilities (n, K) of the results."""
         count = len(self.classes_)
         scores = self._scores(outputs, count)
         if count == 2:
@@ -121,7 +121,12 @@ class ScoreRecalibrator(Recalibrator):
     def _predict_limits(
         self, X: ArrayLike, limits: Callable[[Any, Float64s], tuple[Float64s, Float64s]]
     ) -> tuple[Float64s, Float64s]:
-        """Return the lower and upper limits that a function of map and scores gives, (n,) for two classes, else (n, K)."""
+        """Return lower and upper limits of outputs X, (n,) for two classes, else (n, K) with the columns as `classes_`.
+
+        `limits` takes a map and the scores of a class, (n,), and returns their lower and upper limits. With two classes they are
+        those
+        of the second.
+        """
         scores = self._scores(self._check_outputs(X).astype(np.float64), len(self.classes_))
         if len(self.classes_) == 2:
             low, high = limits(self.maps_[0], scores[:, 1])
@@ -132,11 +137,11 @@ class ScoreRecalibrator(Recalibrator):
         return low, high
 
     def _state(self) -> dict[str, Any]:
-        """Return the learned numbers of every map."""
+        """Return {"maps": the state of every map}."""
         return {"maps": [g.state() for g in self.maps_]}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Read one map per class, or a single one (two classes, "top-label", "shared"); refuse another number."""
+        """Read "maps", one state per class, or a single one (two classes, "top-label", "shared"); refuse another number."""
         states = serialization.read_field(state, "maps")
         count = len(self.classes_)
         needed = count if count > 2 and self.multiclass == "one-vs-rest" else 1
@@ -152,14 +157,17 @@ def class_probabilities(outputs: Float64s, kind: Input) -> Float64s:
 
 
 def renormalize(probs: Float64s, classes: int) -> Float64s:
-    """Divide rows by their sums; a row of zeros becomes uniform."""
+    """Divide rows (n, K) by their sums; a row of zeros becomes uniform. `classes` is K, which a traced array lacks."""
     total = probs.sum(axis=1, keepdims=True)
     empty = total <= 0.0
     return np.where(empty, 1.0 / classes, probs / np.where(empty, 1.0, total))
 
 
 def replace_top(probs: Float64s, outputs: Float64s, scores: Float64s, score_map: ScoreMap, classes: int) -> Float64s:
-    """Replace in probabilities (n, K) that of the largest output by `score_map` of its score (n, K); see `set_confidence`."""
+    """Replace in probabilities (n, K) that of the largest output by `score_map` of its score; see `set_confidence`.
+
+    `outputs` and `scores` have shape (n, K); of equal outputs the first class is the largest.
+    """
     top = is_row_maximum(outputs, classes)
     confidence = score_map(np.where(top, scores, 0.0).sum(axis=1, keepdims=True))
     return set_confidence(probs, top, confidence, classes)
@@ -261,7 +269,7 @@ class PlattScaling(ScoreRecalibrator):
         return LogisticMap(float(slope), float(intercept))
 
     def _read_map(self, state: Mapping[str, Any]) -> LogisticMap:
-        """Read a slope >= 0 and an intercept."""
+        """Read "slope" >= 0 and "intercept"."""
         return LogisticMap(read_number(state, "slope", low=0.0), read_number(state, "intercept"))
 
 
@@ -301,7 +309,7 @@ def class_log_odds(outputs: Float64s, kind: Input, classes: int) -> Float64s:
 
 
 def log_probabilities(odds: Float64s) -> tuple[Float64s, Float64s]:
-    """Return ln p and ln(1 - p) of log odds ln(p / (1 - p))."""
+    """Return ln p and ln(1 - p) of log odds ln(p / (1 - p)), which may be infinite, in their shape."""
     shared = np.log1p(np.exp(-np.abs(odds)))
     return np.minimum(odds, 0.0) - shared, np.minimum(-odds, 0.0) - shared
 
@@ -420,7 +428,7 @@ class BetaCalibration(ScoreRecalibrator):
         return BetaMap(slopes[0], slopes[-1], c, certain)
 
     def _refuse_contradiction(self, is_zero: NDArray[np.bool_], is_one: NDArray[np.bool_], outcomes: Float64s) -> None:
-        """Refuse the first row with a probability of exactly 0 or 1 and the opposite outcome."""
+        """Refuse the first row with a probability of exactly 0 or 1 (masks (n,)) and the opposite outcome."""
         wrong = (is_zero & (outcomes > 0)) | (is_one & (outcomes == 0))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -431,6 +439,6 @@ class BetaCalibration(ScoreRecalibrator):
             )
 
     def _read_map(self, state: Mapping[str, Any]) -> BetaMap:
-        """Read a >= 0, b >= 0, c, and whether the fit has seen probabilities of 0 or 1."""
+        """Read "a" >= 0, "b" >= 0, "c", and "certain", whether the fit has seen probabilities of 0 or 1 (False if missing)."""
         a, b = read_number(state, "a", low=0.0), read_number(state, "b", low=0.0)
         return BetaMap(a, b, read_number(state, "c"), state.get("certain", False) is True)

@@ -14,7 +14,7 @@ from truecal.predictions import validation
 from truecal.types import Float64s
 
 _FORMAT = "truecal recalibrator"
-_VERSION = 1
+_VERSION = 1  # by choice: counts the changes of the format
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Learned:
 
 
 def read_field(state: Mapping[str, Any], name: str, kind: type | None = None) -> Any:
-    """Read a required field; refuse one that is no list (`kind` list) or no object (`kind` dict)."""
+    """Return a required field; refuse its absence, and one that is no list (`kind` list) or no object (`kind` dict)."""
     if name not in state:
         raise FileError(f'the field "{name}" is missing')
     if kind is not None and not isinstance(state[name], kind):
@@ -50,7 +50,7 @@ def read_field(state: Mapping[str, Any], name: str, kind: type | None = None) ->
 
 
 def read_number(state: Mapping[str, Any], name: str, *, low: float = -inf, high: float = inf) -> float:
-    """Read a finite number in [low, high]."""
+    """Read a finite number in [low, high] from a field as a float; refuse all else, booleans too."""
     value = read_field(state, name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not low <= value <= high:
         limits = f" in [{low:g}, {high:g}]" if low > -inf or high < inf else ""
@@ -59,7 +59,7 @@ def read_number(state: Mapping[str, Any], name: str, *, low: float = -inf, high:
 
 
 def read_whole(state: Mapping[str, Any], name: str, *, low: int) -> int:
-    """Read a whole number of at least `low`."""
+    """Read a whole number of at least `low` from a field; refuse all else, booleans too."""
     value = read_field(state, name)
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         raise FileError(f'"{name}" is {value!r}; it must be a whole number of at least {low}')
@@ -75,7 +75,10 @@ def read_numbers(
     high: float = inf,
     rising: bool = False,
 ) -> Float64s:
-    """Read a list of finite numbers in [low, high], of the given length, strictly increasing when `rising`."""
+    """Read a list of finite numbers in [low, high] from a field, shape (length,), strictly increasing when `rising`.
+
+    Refuse other values, and another length than `length` (None: any).
+    """
     values = read_field(state, name)
     if not isinstance(values, list):
         raise FileError(f'"{name}" must be a list of numbers')
@@ -88,7 +91,7 @@ def read_numbers(
 
 
 def read_matrix(state: Mapping[str, Any], name: str, size: int) -> Float64s:
-    """Read a list of `size` lists of `size` finite numbers."""
+    """Read a list of `size` lists of `size` finite numbers from a field, shape (size, size)."""
     rows = read_field(state, name)
     if not isinstance(rows, list) or len(rows) != size:
         raise FileError(f'"{name}" must be a list of {size} lists of numbers')
@@ -101,7 +104,7 @@ def write_document(content: Mapping[str, Any]) -> str:
 
 
 def read_document(text: str) -> dict[str, Any]:
-    """Read the JSON text of a fitted recalibrator; refuse other text, formats and versions."""
+    """Return the object in the JSON text of a fitted recalibrator; refuse other text, formats and versions."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -120,7 +123,10 @@ def settings(recalibrator: Any) -> dict[str, Any]:
 
 
 def to_json(value: Any) -> Any:
-    """Convert a value to the types of JSON: numpy numbers, tuples and ranges become numbers and lists."""
+    """Convert a value to the types of JSON: numpy numbers, arrays, tuples and ranges to numbers and lists.
+
+    A recalibrator becomes its `settings`; other values are returned unchanged.
+    """
     if hasattr(value, "get_params"):
         return settings(value)
     if isinstance(value, np.ndarray | np.generic):
@@ -150,7 +156,10 @@ def make_unfitted(content: Mapping[str, Any], constructors: Mapping[str, Callabl
 
 
 def read_class_names(content: Mapping[str, Any], columns: int) -> list[Any]:
-    """Read "classes", the names of the columns; refuse equal names and a number that does not fit `columns`."""
+    """Read "classes", the names of the columns; refuse equal names and a number that does not fit `columns`.
+
+    One column has two classes; otherwise there is a name for every column.
+    """
     names = read_field(content, "classes")
     if not isinstance(names, list) or len(names) < 2 or len(set(map(repr, names))) != len(names):
         raise FileError('"classes" must be a list of at least two different names')

@@ -54,8 +54,9 @@ _MAX_STRENGTH = 1e100  # derived: of a penalty: its square must be finite, and n
 # 0.1, 0.3 and 1 had mean log losses of 0.466, 0.454, 0.450 and 0.449, and were above unpenalised matrix scaling (1.612) by more
 # than 0.001 in 6, 6, 7 and 11 % of them. Strengths chosen by cross-validation were no better (0.450 and 6 %).
 _STRENGTH = 0.3
-_DIAGONAL_STRENGTH = 0.3 * _STRENGTH
-# Least share of the uniform distribution in an ensemble, times K / (K - 1): its cost in log loss where it explains nothing.
+_DIAGONAL_STRENGTH = 0.3 * _STRENGTH  # by choice: the diagonal is nearly free
+# By choice: least share of the uniform distribution in an ensemble, times K / (K - 1); its cost in log loss where it explains
+# nothing.
 _MIN_UNIFORM = 8e-4
 
 
@@ -72,7 +73,7 @@ class ScaledSoftmax(Recalibrator):
 
     @abstractmethod
     def _scale_and_bias(self) -> tuple[float | Float64s, float | Float64s]:
-        """Return the scale and the bias that were learned."""
+        """Return the scale and the bias that were learned, each one number or K."""
 
     def _apply(self, outputs: Float64s) -> Float64s:
         """Compute softmax(scale * z + bias) of checked outputs (n, K), with logits raised to the floor."""
@@ -107,7 +108,7 @@ class ScaledSoftmax(Recalibrator):
     def _fit_scale_and_bias(
         self, outputs: Floats, labels: Indices, weights: Float64s | None, scales: int
     ) -> tuple[Float64s, Float64s]:
-        """Fit `scales` scales and K biases to logits floored as in predictions; warn where only the penalty decides."""
+        """Fit `scales` (1 or K) scales and K biases to logits floored as in predictions; warn where only the penalty decides."""
         data = self._labelled_logits(outputs, labels, weights)
         data = data.raise_to_floor(self.floor_) if isfinite(self.floor_) else data
         scale, bias, separable = fit_scale_and_bias(data, np.full(scales, fit_inverse_temperature(data).value))
@@ -416,7 +417,9 @@ class TopVersusAll(Recalibrator):
 def _fit_binary_inverse(logits: Floats, correct: Float64s, weights: Float64s) -> float:
     """Fit the inverse temperature whose confidence has the least binary log loss, with Platt's targets.
 
-    One variable, u = log(1 / T), searched over four orders of magnitude on each side of where logits are of order one.
+    `correct` (n,) is 1 where the largest of the logits (n, K) is the label. One variable, u = log(1 / T), searched over four
+    orders
+    of magnitude on each side of where logits are of order one.
     """
     from scipy.optimize import minimize_scalar
 
@@ -507,11 +510,11 @@ class EnsembleTemperature(Recalibrator):
         return w1 * scaled + w2 * original + w3 / len(self.classes_)
 
     def _state(self) -> dict[str, Any]:
-        """Return the temperature and the three weights."""
+        """Return {"temperature": T, "weights": those of the scaled, the original and the uniform distribution}."""
         return {"temperature": self.temperature_, "weights": self.weights_.tolist()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Read a positive temperature and three weights in [0, 1] that sum to 1."""
+        """Read "temperature" > 0, and three "weights" in [0, 1] that sum to 1."""
         self.temperature_ = read_number(state, "temperature", low=1e-300)
         self.weights_ = read_numbers(state, "weights", 3, low=0.0, high=1.0)
         if abs(self.weights_.sum() - 1) > 1e-9:

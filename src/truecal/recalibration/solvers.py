@@ -21,13 +21,14 @@ from truecal.types import Float64s, Floats
 # ----------------------------------------------------------------------------------------------------
 # softmax(scale * z + bias)
 
-# Strengths of the penalty on scales and biases, in units of K / n, tuned on the 160 splits of `tests.recalibration.peers --choose`.
-_PENALTY = 1e-3  # of parameters that are meant to be free
-# Where rows are separable: with 0.01, 0.1 and 1, the 10 separable splits had mean log losses of 0.133, 0.098 and 0.093, and 0, 2
-# and 4 of them were above a fit without a penalty by more than 0.001.
+# Strengths of the penalty on scales and biases, in units of K / n; tuned ones on 160 splits (`tests.recalibration.peers --choose`).
+_PENALTY = 1e-3  # by choice: of parameters that are meant to be free
+# Tuned, where rows are separable: with 0.01, 0.1 and 1, the 10 separable splits had mean log losses of 0.133, 0.098 and 0.093, and
+# 0, 2 and 4 of them were above a fit without a penalty by more than 0.001.
 _PENALTY_SEPARABLE = 0.1
-# Where rows are few, times K / n: with 0, 0.2, 0.7 and 2, vector scaling had mean log losses of 0.480, 0.472, 0.467 and 0.464, and
-# was above a fit without a penalty by more than 0.001 in 6, 8, 8 and 9 % of the splits; more than 0.8 shows in a fit to 1500 rows.
+# Tuned, where rows are few, times K / n: with 0, 0.2, 0.7 and 2, vector scaling had mean log losses of 0.480, 0.472, 0.467 and
+# 0.464, and was above a fit without a penalty by more than 0.001 in 6, 8, 8 and 9 % of the splits; more than 0.8 shows in a fit to
+# 1500 rows.
 _PENALTY_FEW_ROWS = 0.7
 
 
@@ -47,10 +48,10 @@ def fit_scale_and_bias(data: LabelledLogits, start: Float64s) -> tuple[Float64s,
 
 
 def _fit_penalised(data: LabelledLogits, start: Float64s, penalty: float) -> tuple[Float64s, Float64s, bool]:
-    """Minimise the mean loss + (K / n) penalty (|scale / start - 1|^2 + |bias|^2); return also whether the data are separable.
+    """Minimise the mean loss + (K / n) penalty (|scale / start - 1|^2 + |bias|^2) over scales (as `start`) and biases (K,).
 
-    The problem is convex. Scales are optimised as multiples of `start`, so that logits of any size give a well-conditioned
-    problem. The bias is defined up to a constant; its mean is 0.
+    Returns both and whether the data are separable. The problem is convex. Scales are optimised as multiples of `start`, so that
+    logits of any size give a well-conditioned problem. The bias is defined up to a constant; its mean is 0.
     """
     from scipy.optimize import Bounds, minimize
 
@@ -91,9 +92,8 @@ def _fit_penalised(data: LabelledLogits, start: Float64s, penalty: float) -> tup
 # a probability of exactly 0.
 
 _BLOCK_VALUES = 1 << 20  # derived: logits of a block of rows; its working arrays take some 30 MB
-_MANY_PARAMETERS = (
-    100_000  # from so many parameters on, products are in the precision of the logits and the search stops earlier
-)
+# by choice: from so many parameters on, products are in the precision of the logits and the search stops earlier
+_MANY_PARAMETERS = 100_000
 # by choice: strength on a diagonal that is meant to be free: the optimum stays finite for separable data
 _MIN_DIAGONAL = 1e-2
 
@@ -181,7 +181,7 @@ class MatrixProblem:
         return (parameters[:, 0] if self.diagonal_only else parameters[:, :-1]), parameters[:, -1]
 
     def _blocks(self) -> Iterator[tuple[Floats, NDArray[np.intp], Float64s]]:
-        """Yield x (rows, K), labels, and weights divided by their total, by blocks of rows."""
+        """Yield x (rows, K), labels (rows,), and weights divided by the total of all, by blocks of rows."""
         rows, count = self.data.logits.shape
         step = max(1, _BLOCK_VALUES // count)
         for start in range(0, rows, step):
@@ -209,7 +209,7 @@ class MatrixProblem:
         return curvature
 
     def loss(self, theta: Float64s) -> tuple[float, Float64s]:
-        """Compute the penalised mean loss and its gradient by the scaled variables, both at `theta`."""
+        """Compute the penalised mean loss and its gradient by the scaled variables at `theta`, shape (K (K + 1),) or (2 K,)."""
         change, bias = self.unpack(theta)
         total = 0.0
         gradient = np.zeros(self.strengths.shape)
@@ -266,7 +266,7 @@ def fit_squared_weights(data: LabelledLogits, inverses: Sequence[float], low: Fl
 
 
 def platt_targets(outcomes: Float64s, weights: Float64s) -> Float64s:
-    """Replace outcomes 1 and 0 by Platt's targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2), with the sums of weights n+ and n-."""
+    """Replace outcomes 1 and 0, (n,), by Platt's targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2), n+ and n- the sums of weights."""
     ones = float(weights @ outcomes)
     zeros = float(weights.sum()) - ones
     return np.where(outcomes > 0, (ones + 1) / (ones + 2), 1 / (zeros + 2))
@@ -304,7 +304,10 @@ def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s
 
 
 def _fit_least_squares(features: Float64s, targets: Float64s, weights: Float64s) -> Float64s:
-    """Fit slopes and intercept (k + 1,) of a logistic curve by least squares (Levenberg-Marquardt) from maximum likelihood."""
+    """Fit slopes and intercept (k + 1,) of a logistic curve in features (n, k) to targets (n,) by weighted least squares.
+
+    Levenberg-Marquardt, started at maximum likelihood.
+    """
     from scipy.optimize import least_squares
 
     design = np.column_stack([features, np.ones(len(features))])

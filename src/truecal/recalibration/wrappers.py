@@ -154,7 +154,10 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return self
 
     def _split(self, y: NDArray[Any], groups: ArrayLike | None) -> list[tuple[Indices, Indices]]:
-        """Return (train, test) rows of every fold: stratified by class, without splitting groups."""
+        """Return (train, test) rows of every fold of `cv`: for a number of folds stratified by class, without splitting groups.
+
+        Refuse folds that lack a class in training, and a class, or groups, too few for a number of folds.
+        """
         from sklearn.model_selection import StratifiedGroupKFold, check_cv
 
         splitter: Any = check_cv(self.cv, y, classifier=True)
@@ -230,7 +233,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
 
 def _take(table: Any, rows: Indices) -> Any:
-    """Select rows of an array, a sparse matrix or a data frame; None stays None."""
+    """Select rows (indices) of an array, a sparse matrix or a data frame; None stays None."""
     from sklearn.utils import _safe_indexing
 
     return None if table is None else _safe_indexing(table, rows)
@@ -512,7 +515,10 @@ class PriorShift(Recalibrator):
         self.prevalence_ = self.source_ if self.prevalence is None else self._read_prevalence(count)
 
     def _read_prevalence(self, count: int) -> Float64s:
-        """Return the prevalence as class frequencies, shape (classes,); a single number is that of the second of two classes."""
+        """Return the prevalence as class frequencies, shape (classes,); a single number is that of the second of two classes.
+
+        Refuse frequencies outside [0, 1] or whose sum is not 1 to 1e-6.
+        """
         values = validation.as_floats(self.prevalence, "prevalence").astype(np.float64)  # type: ignore[arg-type]
         if values.ndim == 0 and count == 2:
             values = np.array([1 - values, values])
@@ -554,7 +560,7 @@ class PriorShift(Recalibrator):
         return self
 
     def _factors(self, frequency: Float64s) -> Float64s:
-        """Return new divided by old class frequencies, (K,); 1 for classes that did not occur in the fit."""
+        """Return new (`frequency`, (K,)) divided by old class frequencies, (K,); 1 for classes that did not occur in the fit."""
         occurs = self.source_ > 0
         return np.where(occurs, frequency / np.where(occurs, self.source_, 1.0), 1.0)
 
@@ -567,12 +573,12 @@ class PriorShift(Recalibrator):
         return renormalize(self._calibrate(outputs) * self._factors(self.prevalence_), len(self.classes_))
 
     def _state(self) -> dict[str, Any]:
-        """Return old and new class frequencies, and what the recalibrator learned."""
+        """Return "source" and "prevalence", the old and new class frequencies, and as "map" what the recalibrator learned."""
         state: dict[str, Any] = {"source": self.source_.tolist(), "prevalence": self.prevalence_.tolist()}
         return state if self.recalibrator is None else {**state, "map": self.recalibrator_._fit_to_json()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Read old and new class frequencies in [0, 1], and what the recalibrator learned."""
+        """Read "source" and "prevalence", K frequencies in [0, 1] each, and as "map" what the recalibrator learned."""
         count = len(self.classes_)
         self.source_ = read_numbers(state, "source", count, low=0.0, high=1.0)
         self.prevalence_ = read_numbers(state, "prevalence", count, low=0.0, high=1.0)
@@ -761,13 +767,13 @@ class SegmentOffsets(Recalibrator):
         return len(self.offsets_)
 
     def _state(self) -> dict[str, Any]:
-        """Return the levels and the shift of every segment."""
+        """Return {"offsets": an object per segment, with its "levels" (`Level.record`) and its "shift"}."""
         return {
             "offsets": [{"levels": [level.record() for level in o.levels], "shift": o.shift} for o in self.offsets_]
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Read the levels and the shift of every segment."""
+        """Read "offsets", an object with "levels" and "shift" for every segment."""
         self.offsets_ = tuple(_read_offset(offset) for offset in read_field(state, "offsets", list))
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
@@ -788,7 +794,10 @@ def _read_offset(content: Any) -> Offset:
 
 
 def fit_shrunk_shift(odds: Float64s, outcome: Indices, weight: Float64s) -> float:
-    """Fit the shift d of log odds (n,) by maximum likelihood; return d max(0, 1 - s^2 / d^2), with its standard error s."""
+    """Fit the shift d of log odds (n,) to 0/1 outcomes by 50 damped Newton steps of maximum likelihood, and shrink it towards 0.
+
+    Returns d max(0, 1 - s^2 / d^2) with s^2 = 1 / (1 + information at d); finite also where all outcomes are equal.
+    """
     shift = 0.0
     for _ in range(_NEWTON_STEPS):
         rate = expit(odds + shift)
@@ -799,12 +808,12 @@ def fit_shrunk_shift(odds: Float64s, outcome: Indices, weight: Float64s) -> floa
 
 
 def _log_odds(score: Float64s) -> Float64s:
-    """Compute log odds of scores clipped to [_LIMIT, 1 - _LIMIT]."""
+    """Compute log odds of scores (n,) clipped to [1e-13, 1 - 1e-13]."""
     return logit(np.clip(score, _LIMIT, 1 - _LIMIT))
 
 
 def _score_and_outcome(preds: tc.Predictions) -> tuple[Float64s, Indices]:
-    """Select P(second class) and labels of two classes; of more, the top probability and whether the top class is the label."""
+    """Select P(second class) and labels of two classes; of more, the top probability and whether that class is the label; (n,)."""
     if preds.class_count == 2:
         return preds.class_probs(1).astype(np.float64), preds.labels
     sample = tc.TopLabel().sample(preds)
