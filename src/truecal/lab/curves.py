@@ -130,7 +130,7 @@ def transform(name: Function, c: Array, rest: Array) -> Array:
 
 
 def inverse_link(name: Function, eta: Array) -> Array:
-    """Invert a transform: exp(eta) of log, 1 - exp(eta) of logflip, 1 / (1 + exp(-eta)) of logit."""
+    """Invert a transform, elementwise: exp(eta) of log, 1 - exp(eta) of logflip, 1 / (1 + exp(-eta)) of logit."""
     if name == "log":
         return np.exp(eta)
     if name == "logflip":

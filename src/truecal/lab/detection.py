@@ -17,7 +17,7 @@ from truecal.lab.trials import Bounds, Cell, PValue, Run, Value, simulate
 from truecal.lab.worlds import Seed, World
 
 MAX_ROWS = 1_000_000  # by choice: of a dataset simulated for its power
-REDRAWN_CURVES = 1000  # for the interval of the n that reaches a power; effect: its limits are stable to about 1 %
+REDRAWN_CURVES = 1000  # by choice: for the interval of the n that reaches a power; its limits are stable to about 1 %
 NULL_PER_REAL = (
     4  # calibrated datasets per real one; derived: the critical value then adds little to the noise of the power
 )

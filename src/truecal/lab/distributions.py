@@ -34,7 +34,7 @@ Integrand = Callable[[Array, Array], Array]
 
 _ORDER = 16  # by choice: of the Gauss-Legendre rule
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
-_ENDS = np.array([-1.0, 1.0])
+_ENDS = np.array([-1.0, 1.0])  # derived: of the interval of the rule
 # Lagrange interpolation
 _TO_ENDS = np.stack([[np.prod([(e - b) / (a - b) for b in _NODES if b != a]) for a in _NODES] for e in _ENDS])
 _UNSEEN = 0.5 * (1 - _NODES[-1])  # derived: part of a panel beyond its last node
@@ -46,7 +46,10 @@ _TOLERANCE = 1e-13  # derived: a few roundings of an integral of size 1
 
 @dataclass(frozen=True)
 class Piece:
-    """A part low <= t <= high of a distribution; `position(t)` gives c, 1-c and the mass per unit of t."""
+    """A part of a distribution, in a coordinate t from `low` to `high`.
+
+    `position` takes t of any shape and returns c, 1 - c and the mass of the distribution per unit of t, each of that shape.
+    """
 
     low: float
     high: float
@@ -111,7 +114,7 @@ _UNDERFLOW = 1e-250  # derived: quantiles below this are taken from the power la
 
 
 def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Array]:
-    """Compute c and 1 - c, where c is the u-quantile of Beta(alpha, beta), for u in [0, 1).
+    """Compute c and 1 - c, of the shape of u, where c is the u-quantile of Beta(alpha, beta), for u in [0, 1).
 
     >>> c, rest = beta_from_uniforms(2.0, 1.0, np.array([0.25, 0.81]))  # P(score <= c) = c^2
     >>> c.round(8), (c + rest).round(12)
@@ -128,7 +131,7 @@ def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Arra
 
 
 def _interpolate_logits(table: Array, u: Array) -> Array:
-    """Interpolate logit c, shape (n,), at uniform numbers u (n,) in [0, 1), in a table of `_tabulate_quantiles`."""
+    """Interpolate logit c, shape (n,), at uniform numbers u (n,) in [0, 1), in a table of `_tabulate_quantiles`; 0 is 2^-54."""
     position = np.maximum(u, _MIN_UNIFORM)
     position /= 1.0 - position
     np.log(position, out=position)
@@ -657,7 +660,6 @@ class Mixture(Scores):
         )
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
-        # the first number selects the part, the others draw the score in it
         """Choose a part by the first number, and draw the score from it by the others.
 
         Parameters

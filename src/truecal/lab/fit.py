@@ -205,14 +205,14 @@ class _Likelihood:
 
 
 def _derivative(function: Callable[[float], float], x: float) -> float:
-    """Differentiate a function at x by four points at distances of x / 1000."""
+    """Differentiate a function at x > 0 by four points at distances of x / 1000 and x / 500."""
     h = 1e-3 * x
     inner, outer = function(x + h) - function(x - h), function(x + 2 * h) - function(x - 2 * h)
     return (8 * inner - outer) / (12 * h)
 
 
 def _match_moments(scores: Array, weights: Array) -> Array:
-    """Compute the parameters of the Beta with the mean and variance of the scores, as a start: alpha and beta at least 0.01."""
+    """Compute (alpha, beta), each at least 0.01, of the Beta with the mean and variance of the scores (n,), as a start."""
     mean = np.average(scores, weights=weights)
     variance = np.average((scores - mean) ** 2, weights=weights)
     size = max(mean * (1 - mean) / variance - 1, 0.05)
@@ -334,6 +334,10 @@ def fit_curve(
 ) -> CurveFit:
     """Fit g(T) = b0 + b1 t(c), link g and transform t = `inner`, with the named terms, by maximum likelihood.
 
+    `c`, `rest` = 1 - c, `outcomes` and `weights` have shape (n,); refuse scores of 0 and 1. A term not named is 0. A standard
+    error
+    is NaN where a coefficient lies on its bound (b0 <= 0 <= b1 unless the link is logit) or the likelihood is flat.
+
     >>> from truecal.lab import GLM, Uniform, World
     >>> scores, y = World(Uniform(), GLM("logit", "logit", -0.5, 0.7)).draw(n=20000, rng=1)
     >>> fit = fit_curve("logit", "logit", "b0_b1", scores[0], 1 - scores[0], y[0].astype(float), np.ones(20000))
@@ -364,10 +368,12 @@ def fit_curve(
 def _maximise(
     link: Function, X: Array, y: Array, w: Array, low: Array, high: Array, b: Array
 ) -> tuple[Array, float, Array]:
-    """Maximise the log-likelihood from b within [low, high] by projected Newton steps; return coefficients, value, Hessian.
+    """Maximise the log-likelihood from b within [low, high], (k,) each, by projected Newton steps.
 
-    Line search ends at a decrement where full steps, which converge quadratically, reach the rounding error: two of them follow
-    without comparing values, whose differences would be rounding errors.
+    `X` (n, k) are the terms, `y` and `w` (n,) outcomes and weights. Returns coefficients (k,), value and Hessian (k, k). Line
+    search
+    ends at a decrement where full steps, which converge quadratically, reach the rounding error: two of them follow without
+    comparing values, whose differences would be rounding errors.
     """
     value, gradient, hessian = _log_likelihood(link, X, y, w, b)
     for _ in range(200):
@@ -393,7 +399,7 @@ def _maximise(
 
 
 def _newton_step(gradient: Array, hessian: Array, free: npt.NDArray[np.bool_]) -> Array:
-    """Compute the Newton step of the free coefficients; 0 for the others."""
+    """Compute the Newton step (k,) of the coefficients in the mask `free`; 0 for the others. Gradient (k,), Hessian (k, k)."""
     step = np.zeros_like(gradient)
     step[free] = np.linalg.solve(-hessian[np.ix_(free, free)], gradient[free])
     return step
@@ -564,7 +570,10 @@ def fit_world(profile: tc.profile.Profile, *, resolution: float | None = None) -
 
 
 def _impute_ends(scores: Array, beta: BetaFit) -> tuple[Array, Array]:
-    """Return c and 1 - c (n,); where one is 0 it is replaced by exp(log(resolution) - 1 / exponent) of the fitted Beta."""
+    """Return c and 1 - c (n,) of scores; where one is 0 it is replaced by exp(log(resolution) - 1 / exponent) of the fitted Beta.
+
+    The exponent is alpha for c and beta for 1 - c; the other of the two stays 1.
+    """
     c, rest = scores.copy(), 1.0 - scores
     near_zero, near_one = (
         np.exp(np.log(beta.resolution) - 1.0 / exponent) for exponent in (beta.scores.alpha, beta.scores.beta)

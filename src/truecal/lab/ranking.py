@@ -228,7 +228,10 @@ def leaderboard(
 def _coverages(
     estimators: Mapping[str, Estimator], worlds: Mapping[str, World], n: tuple[int, ...], m: int, rng: Seed, run: Run
 ) -> dict[str, float]:
-    """Compute the share of 90 % intervals that contain the true error, by name of the estimators with a closed-form interval."""
+    """Compute the share of 90 % intervals that contain the true error, over all worlds and sizes, by name of the estimator.
+
+    Only for estimators with a closed-form interval.
+    """
     with_interval = {name: estimator for name, estimator in estimators.items() if has_interval(estimator)}
     cells = [
         Cell(world_name, world, size, m, tuple(Bounds(e, LEVEL) for e in with_interval.values()))

@@ -70,7 +70,7 @@ def _to_json_value(value: object) -> object:
 
 
 def _as_float(value: object) -> object:
-    """Convert whole numbers to float, so that 1 and 1.0 have one digest."""
+    """Convert whole numbers, not booleans, to float, so that 1 and 1.0 have one digest; return all else unchanged."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -109,7 +109,10 @@ def code_digest() -> str:
 
 @cache
 def _module_digest(module: str) -> str:
-    """Compute the digest of a module outside truecal; empty for truecal, whose code_digest is part of every key."""
+    """Compute the SHA-256 of the file of a module outside truecal; "" for truecal, whose code_digest is part of every key.
+
+    "" also for modules without a file.
+    """
     file = getattr(sys.modules.get(module), "__file__", None)
     return "" if module.partition(".")[0] == "truecal" or file is None else sha256(Path(file).read_bytes()).hexdigest()
 
@@ -188,7 +191,7 @@ class BatchCache:
         write_whole(path, lambda file: np.savez(file, **together))  # type: ignore[arg-type]
 
     def _path(self, key: str) -> Path:
-        """Return the file of a key."""
+        """Return the file of a key: <folder>/<its first two characters>/<key>.npz."""
         return self.folder / key[:2] / f"{key}.npz"
 
 
@@ -422,7 +425,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Datasets of one cell that are drawn together, and the positions of the measures to compute."""
+    """`size` datasets of a cell that are drawn together, and `missing`, the positions of the measures to compute.
+
+    `number` counts the batches of the cell from 0; `entropy` is the seed.
+    """
 
     cell: Cell
     number: int
