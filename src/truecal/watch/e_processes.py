@@ -108,7 +108,10 @@ def cell_of(scores: Float64s) -> Indices:
 
 
 def _filled_cells(scores: Float64s, n: Any, ones: Any, score_sums: Any) -> tuple[Float64s, Float64s, Float64s]:
-    """Sum rows, positive outcomes and scores by the cell of `scores`; return rows, ones and mean score of cells with rows."""
+    """Sum rows, positive outcomes and scores by the cell of `scores`; return rows, ones and mean score of cells with rows.
+
+    The arguments have one entry per row or finer cell, the results one per filled cell, ascending.
+    """
     cells, count = cell_of(scores), len(edges())
     rows, ones, sums = (np.bincount(cells, values, count) for values in (n, ones, score_sums))
     filled = np.flatnonzero(rows)
@@ -119,7 +122,7 @@ def _filled_cells(scores: Float64s, n: Any, ones: Any, score_sums: Any) -> tuple
 
 @dataclass(frozen=True)
 class UnitRows:
-    """Rows in the order of their clusters; `starts` is the first row of every cluster."""
+    """Scores and 0/1 outcomes (n,) of rows in the order of their clusters; `starts` (clusters,) is the first row of each."""
 
     scores: Float64s
     outcomes: Float64s
@@ -173,7 +176,7 @@ _MIRROR = np.concatenate([sum(_TILTS[:i]) + np.arange(size)[::-1] for i, size in
 
 
 class BatchGrowth(NamedTuple):
-    """Log growth of every expert's capital in a batch, and its log share in a product that begins with the batch."""
+    """Log growth (experts,) of every expert's capital in a batch, and its log share in a product that begins with the batch."""
 
     log_growth: Float64s
     log_entry: Float64s
@@ -261,7 +264,10 @@ class Experts:
         return np.log(weights)
 
     def play(self, batch: Batch) -> BatchGrowth:
-        """Compute the log growth (experts,) of every expert's capital by its bets on a batch, and the log share of its entry."""
+        """Compute the log growth (experts,) of every expert's capital by its bets on a batch, and the log share of its entry.
+
+        Rows in clusters are bet on cluster by cluster.
+        """
         if batch.units is not None:
             return self._play_units(batch.units)
         bets = self.bets(batch.mean)
@@ -275,7 +281,7 @@ class Experts:
         return BatchGrowth(log_growth, self.prior + np.log(2.0) - np.log1p(np.exp(-mirror_loss)))
 
     def bets(self, mean: Float64s) -> Bets:
-        """Choose the bets of every expert on rows in cells with these mean scores; 0 for local experts outside their bins."""
+        """Choose the bets (scores, experts) on rows in cells with these mean scores; 0 for local experts outside their bins."""
         cells = cell_of(mean)
         tilt, cost = self._tilts(mean)
         mirror_loss = self._mirror_loss(tilt, edges()[cells], np.append(edges(), 1.0)[cells + 1])
@@ -291,8 +297,8 @@ class Experts:
     def _play_units(self, rows: UnitRows) -> BatchGrowth:
         """Compute the growth by one bet per cluster, the mean of its rows' factors, whose mean is at most 1 under any dependence.
 
-        A row outside an expert's bins has the factor 1. The log growth sums the logs of these means, the mirror loss the means of 1
-        - exp(-m).
+        A row outside an expert's bins has the factor 1. The log growth sums the logs of these means, the mirror loss the means of
+        1 - exp(-m).
         """
         growth, mirror_loss = np.zeros(len(self.prior)), np.zeros(len(self.prior))
         for part in rows.parts(_ROWS_AT_ONCE):
@@ -401,7 +407,10 @@ def unspent_weight(batch: int) -> float:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Log capital of every expert over all starting times (`ever`, `change`) and from the best one (`best`, `since`)."""
+    """Log capital (experts,) of every expert over all starting times (`ever`, `change`), and from the best one (`best`).
+
+    `since` (experts,) is the number of the best starting batch, from 1; `batches` how many were counted.
+    """
 
     batches: int
     ever: Float64s
@@ -431,9 +440,7 @@ class Evidence:
 
     @cached_property
     def log_e(self) -> float:
-        """Log e-value that calibration was ever off by more than the tolerance: log(sum exp(ever) + unspent weight); 0 at the
-        start.
-        """
+        """Log e-value that calibration was ever off by more than the tolerance: log(sum exp(ever) + unspent weight); 0 at first."""
         return float(np.logaddexp(logsumexp(self.ever), np.log(unspent_weight(self.batches))))
 
     @cached_property
@@ -484,11 +491,11 @@ class MeanError:
         return self.total / self.size if self.size else 0.0
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the limits of the confidence sequence, which hold at all times together with probability 1 - alpha, within [-1,
-        1].
+        """Return lower and upper limit of the confidence sequence, which hold at all times together with probability 1 - alpha.
 
-        They are mean -+ d, d the smallest at which the mean of exp(b size d - psi(b) squares) over 30 bets b reaches 2 / alpha,
-        with psi(b) = -log(1 - b) - b and b = 0.9 2^(-k/2), k = 0..29.
+        They are mean -+ d within [-1, 1], d the smallest at which the mean of exp(b size d - psi(b) squares) over 30 bets b
+        reaches
+        2 / alpha, with psi(b) = -log(1 - b) - b and b = 0.9 2^(-k/2), k = 0..29.
 
         >>> [round(end, 4) for end in MeanError(3000, 60.0, 500.0).interval(0.05)]
         [-0.0079, 0.0479]
@@ -515,7 +522,7 @@ _BLOCKS_PER_LENGTH = (
 
 @dataclass(frozen=True)
 class Blocks:
-    """First batch and length of each block; sums of rows, ones and scores, shape (blocks, 3, bins)."""
+    """Number of the first batch (from 1) and number of batches of each block; sums of rows, ones and scores, (blocks, 3, bins)."""
 
     first: tuple[int, ...]
     lengths: tuple[int, ...]
@@ -593,13 +600,14 @@ class Stream:
 
     @property
     def start(self) -> int:
-        """Batch (of all, from 1) with which a change most likely began: `evidence.start` plus the batches before the last
-        restart.
-        """
+        """Batch (of all, from 1) with which a change most likely began: `evidence.start` plus the batches before a restart."""
         return self.batches - self.evidence.batches + self.evidence.start
 
 
 def log_mean_evidence(logs: list[float], shares: list[float], idle: float = 0.0) -> float:
-    """Compute log(sum of share_k e_k + idle) from logs of e-values; shares of 0 are left out, `idle` weighs an e-value of 1."""
+    """Compute log(sum of share_k e_k + idle) from logs of e-values; shares of 0 are left out, `idle` weighs an e-value of 1.
+
+    -inf without any positive share.
+    """
     terms = [value + np.log(share) for value, share in zip(logs, shares, strict=True) if share > 0]
     return float(np.logaddexp.reduce([*terms, np.log(idle)] if idle > 0 else terms))

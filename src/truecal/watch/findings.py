@@ -28,7 +28,7 @@ _MAX_LOG = 700.0  # derived: exp(709) is the largest float
 
 @dataclass(frozen=True)
 class ScoreRegion:
-    """Predicted and observed frequency of the scores from `low` to `high`."""
+    """Mean score and observed frequency of the `rows` rows with scores from `low` to `high`."""
 
     low: float
     high: float
@@ -221,9 +221,7 @@ class GroupStep:
 
     @property
     def where(self) -> str:
-        """Text of `worst`, such as "scores 0.8 to 1: predicted too high by 4 points (...)", after "class cat, " where classes are
-        watched.
-        """
+        """Text of `worst`, such as "scores 0.8 to 1: predicted too high by 4 points (...)"; after "class cat, " if of a class."""
         return f"{self.worst}" if self.worst_class is None else f"class {self.worst_class}, {self.worst}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -301,8 +299,9 @@ class WatchStep:
         return getattr(max(self.groups.values(), key=lambda step: step.log_e), name)
 
     def frame(self) -> Frame:
-        """Return one row per group: "group", time, rows, evidence, alarm, change, error with limits, advice, offset and
-        `worst_...`.
+        """Return one row per group: its name, time, rows, evidence, alarm, change, error with limits, advice and offset.
+
+        Columns have the names of :class:`GroupStep`; worst_low, worst_high and worst_error are those of its `worst`.
         """
         state = ("at", "rows", "of", "rows_seen", "log_e", "p_value", "alarm", "changed", "since")
         numbers = ("error", "low", "high", "advice", "offset")

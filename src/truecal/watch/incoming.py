@@ -23,7 +23,10 @@ MAX_CLASSES = 10  # by choice: of a class-wise watch: about 10 kB of state each
 
 @dataclass(frozen=True)
 class Target:
-    """What the scores of a batch are of: the lens, in words, and the classes."""
+    """What the scores of a batch are of: the kind of the lens ("top", "class" or "classes"), its words, the number of classes.
+
+    `names` are those of the classes, None where unknown.
+    """
 
     kind: str
     words: str
@@ -98,14 +101,14 @@ def _read_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, .
 
 
 def _read_sample(sample: tc.lenses.Sample) -> Batch:
-    """Count the rows of a sample, with bets on whole clusters where it has them."""
+    """Count the rows of a sample of one probability by cell, with bets on whole clusters where it has them."""
     if sample.units is None:
         return Batch.from_sketch(tc.Sketch.from_arrays(sample.scores, sample.outcomes))
     return Batch.from_units(sample.scores.astype(np.float64), sample.outcomes.astype(np.float64), sample.units)
 
 
 def _group_rows(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
-    """Return the row indices of every group (values of columns as text), groups sorted; without `by`, all rows under ()."""
+    """Return the row indices, ascending, of every group (values of columns as text), groups sorted; without `by`, all under ()."""
     if not by:
         return {(): np.arange(len(preds))}
     keys = list(zip(*(_values_as_text(preds, name) for name in by), strict=True))

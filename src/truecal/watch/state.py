@@ -179,7 +179,7 @@ class History:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a watch, which its state stores."""
+    """Settings of a watch, which its state stores: the parameters of :class:`Watch` of these names; `by` are columns."""
 
     tolerance: float
     alpha: float
@@ -197,7 +197,10 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True)
 class WatchedGroup:
-    """A group: one stream per class with its share and label; `position` is 0 for groups of the first batch, else the order."""
+    """A group: one stream per class, with the class's share of the e-value and its label (None where no class is watched).
+
+    `position` is 0 for groups of the first batch, else the order in which later groups came, from 1.
+    """
 
     key: Group
     position: int
@@ -300,7 +303,7 @@ def _round(value: float) -> float:
 
 
 def fingerprint(batches: tuple[Batch, ...]) -> str:
-    """Return the fingerprint of one batch, or for several classes the first 16 hex digits of the hash of all of theirs."""
+    """Return the fingerprint of one batch, or for several (one per class) the first 16 hex digits of the SHA-256 of all."""
     if len(batches) == 1:
         return batches[0].fingerprint
     return hashlib.sha256("".join(batch.fingerprint for batch in batches).encode()).hexdigest()[:16]
@@ -310,9 +313,10 @@ def fingerprint(batches: tuple[Batch, ...]) -> str:
 # The state as a JSON file: a header in clear, and all records packed as one text. Records are written as lists of their
 # fields and read by the types of these; arrays are float32 (exactly: evidence is rounded down to it, sums are counts) or int32.
 
-_FORMAT, _VERSION = "truecal.watch", 1
+_FORMAT, _VERSION = "truecal.watch", 1  # by choice: counts the changes of the format
 _LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}
-# A state may unpack to the larger of these two; measured: at most 6 times its packed size for groups that differ.
+# By choice: bytes to which a state may unpack, the larger of this and a multiple of its packed size; measured: at most 6 times
+# its packed size for groups that differ.
 _MAX_BYTES, _MAX_RATIO = 1 << 26, 50
 _PRESET = 0  # of lzma; tuned: its dictionary of 256 KiB holds one group before and after a batch, 3 s for 1,000 groups
 
@@ -385,7 +389,7 @@ def _unpack(text: str) -> bytes:
 
 
 def _read_lens(record: dict[str, Any] | None) -> Lens | None:
-    """Make a lens from its record {"name", "options"}, None from None; refuse an unknown name."""
+    """Make a lens from its record {"name", "options"}, None from None; refuse names but TopLabel, OneClass and ClassWise."""
     if record is None:
         return None
     if record["name"] not in _LENSES:
