@@ -45,14 +45,16 @@ from truecal.special import expit, kish, symmetric_root
 from truecal.table import Frame
 from truecal.types import Float64s, Indices
 
-_FOLDS = 5  # ten: intervals as long to 1 % (8 worlds, 100 labels, 40 datasets each)
-_RIDGE = 1.0  # of the logistic fit of g: a judge that was never wrong must not get an infinite slope
+_FOLDS = 5  # by choice: ten give intervals as long to 1 % (8 worlds, 100 labels, 40 datasets each)
+_RIDGE = 1.0  # by choice: of the logistic fit of g: a judge that was never wrong must not get an infinite slope
 _MIN_WORTH = 1.05  # labels per trusted label; tuned on six worlds: 1 lengthens intervals of a noisy judge by 1 %, 1.1 those at 70 %
 _MIN_TRUSTED = 20  # rows; derived: two of each of the five folds and five coefficients
-_FEW_TRUSTED = 100  # labels below which the interval gets a warning; n = 100 is the smallest number simulated
-_REDRAWS = 999  # of the test; the smallest p-value is 1 / 1000
-_MAX_VALUES = 1 << 25  # of polynomials at all rows: 256 MiB
-_REDRAWN_AT_ONCE = 1 << 20  # redrawn outcomes held at a time: 8 MiB
+_FEW_TRUSTED = (
+    100  # by choice: labels below which the interval gets a warning; n = 100 is the smallest number simulated
+)
+_REDRAWS = 999  # by choice: of the test; the smallest p-value is 1 / 1000
+_MAX_VALUES = 1 << 25  # by choice: of polynomials at all rows: 256 MiB
+_REDRAWN_AT_ONCE = 1 << 20  # by choice: redrawn outcomes held at a time: 8 MiB
 ASSUMPTION = (
     "trusted labels must be a random sample of the rows, or have sampling weights; "
     "a choice by score or verdict biases the error"
@@ -305,7 +307,7 @@ class JudgedSeries:
         return self._pivot_of(self.terms)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Compute the limits of the error; the upper one by twice the terms if these add more than one standard error."""
+        """Compute lower and upper limit of the error, the upper by twice the terms if these add more than one standard error."""
         low, high = (float(limit[0]) for limit in self.pivot.interval(level))
         added = self.means.covariance[self.terms :, self.terms :]
         if self._theta[-1] - self._theta[: self.terms][-1] > np.sqrt(2 * (added**2).sum()):
@@ -409,7 +411,10 @@ class JudgedSeries:
 
 
 def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float64s:
-    """Fit a logistic regression with ridge penalty 1 on all coefficients by Newton's method, shape (columns of the design,)."""
+    """Fit a logistic regression with ridge penalty 1 on all coefficients by at most 30 Newton steps, shape (k,).
+
+    `design` (n, k) has its own column of ones; 0/1 `outcomes` and `weights` have shape (n,).
+    """
     coefficients = np.zeros(design.shape[1])
     for _ in range(30):
         rates = expit(design @ coefficients)

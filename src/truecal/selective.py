@@ -45,7 +45,11 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceGroups:
-    """`confidence` of every group, falling, shape (groups,); number of rows and of errors, shape (batch, groups)."""
+    """Groups of rows of equal confidence, or of neighbouring ones, the most confident first; `confidence` (groups,) falls.
+
+    `count` and `wrong` (batch, groups) are numbers of rows and of errors, whole-number weights counting repetitions; importance
+    weights are scaled to sum to Kish's effective size.
+    """
 
     confidence: Float64s
     count: Float64s
@@ -53,7 +57,7 @@ class ConfidenceGroups:
 
     @classmethod
     def of(cls, preds: tc.Predictions, lens: Lens | None = None) -> ConfidenceGroups:
-        """Group the rows by confidence with one sort; counts are differences of prefix sums.
+        """Group the rows by equal confidence, a batch of 1; `lens` as in `answer_lens`. Counts are differences of prefix sums.
 
         >>> import truecal as tc
         >>> groups = ConfidenceGroups.of(tc.Predictions.from_probs([0.9, 0.1, 0.6, 0.7], [1, 1, 1, 0]))
@@ -81,7 +85,7 @@ class ConfidenceGroups:
 
     @property
     def n(self) -> Float64s:
-        """Number of rows, shape (batch,)."""
+        """Number of rows, shape (batch,); effective ones with importance weights."""
         return self.answered[:, -1]
 
     def loss(self, coverage: Float64s) -> Float64s:
@@ -122,7 +126,7 @@ def answer_lens(preds: tc.Predictions, lens: Lens | None) -> Lens:
 
 
 def _harmonic(start: Float64s, length: Float64s) -> Float64s:
-    """Sum 1/(start + 1) + ... + 1/(start + length); fractions of rows count in proportion (digamma)."""
+    """Sum 1/(start + 1) + ... + 1/(start + length), elementwise; fractions of rows count in proportion (digamma)."""
     from scipy.special import psi
 
     return np.where(length == 1, 1 / (start + 1), psi(start + length + 1) - psi(start + 1))
@@ -137,7 +141,7 @@ _BATCH = 64  # by choice: resamples multiplied together
 
 @dataclass(frozen=True, eq=False)
 class ResampledGroups:
-    """The groups of one model, and their resamples in cells.
+    """The groups of one model by exact confidence, and their resamples (a batch) and the centre of these (a batch of 1) in cells.
 
     Resamples and their centre are smoothed by one right and one wrong row spread over the cells: without that the interval of a
     model without errors would have width 0.
@@ -212,7 +216,7 @@ def check_share(value: Any, name: str) -> float:
 # ----------------------------------------------------------------------------------------------------
 # The risk-coverage curve and the area under it
 
-_GRID = np.arange(1, 101) / 100
+_GRID = np.arange(1, 101) / 100  # by choice: shares of rows answered at which the curve is listed
 
 
 @dataclass(frozen=True, repr=False)

@@ -44,7 +44,7 @@ __all__ = [
     "smoothed_cross_entropy",
     "soft_binned_error",
 ]
-IGNORED = -100  # a hard target that leaves its row out, as in torch
+IGNORED = -100  # by choice: a hard target that leaves its row out, as in torch
 
 
 def widen(logits: Tensor) -> Tensor:
@@ -291,7 +291,7 @@ class LabelSmoothing(Module):  # type: ignore[misc]
         )
 
     def extra_repr(self) -> str:
-        """Return the settings shown by `repr`."""
+        """Return the settings shown by `repr`, such as "smoothing=0.1"."""
         return f"smoothing={self.smoothing:g}"
 
 
@@ -445,7 +445,7 @@ class FocalLoss(Module):  # type: ignore[misc]
         return focal_loss(logits, targets, gamma=self.gamma, weight=self.weight, reduction=self.reduction)
 
     def extra_repr(self) -> str:
-        """Return the settings shown by `repr`."""
+        """Return the settings shown by `repr`, such as "gamma=3.0"."""
         return f"gamma={self.gamma}"
 
 
@@ -717,7 +717,7 @@ class Mixup(Module):  # type: ignore[misc]
         self.generator.set_state(state)
 
     def extra_repr(self) -> str:
-        """Return the settings shown by `repr`."""
+        """Return the settings shown by `repr`, such as "alpha=0.2, classes=10"."""
         return f"alpha={self.alpha:g}, classes={self.classes}"
 
 
@@ -906,5 +906,5 @@ class PenalizedCrossEntropy(Module):  # type: ignore[misc]
         return loss if self.strength == 0 else loss + self.strength * self.penalty(logits, targets)
 
     def extra_repr(self) -> str:
-        """Return the settings shown by `repr`."""
+        """Return the settings shown by `repr`, such as "strength=0.5, penalty=mmce"."""
         return f"strength={self.strength:g}, penalty={getattr(self.penalty, '__name__', self.penalty)}"

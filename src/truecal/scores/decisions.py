@@ -39,13 +39,13 @@ from truecal.special import positive
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
-_REDRAWS = 400  # of losses; the smallest p-value is 1 / 401
-_MAX_CUTS = 512  # candidates for the best cut in a redraw; the maximum of (1) is flat, so more change nothing visible
+_REDRAWS = 400  # by choice: of losses; the smallest p-value is 1 / 401
+_MAX_CUTS = 512  # by choice: candidates for the best cut in a redraw; the maximum of (1) is flat, so more change nothing visible
 _MIN_DEVIATION = 0.5  # of sqrt(t (1 - t) / n), what one row moves a root by; tuned on nine worlds: covers empty tails
 # Errors that the band of one curve may make for each of the union of four. Tuned on nine worlds with 300 rows and five hard
 # ones with 700 and 3,000, at 95 %: with 1, 1.4 and 2 the union covered 1.00, 0.99, 0.98 / 0.94, 0.93, 0.91 / 0.99, 0.98, 0.97.
 _ERRORS_PER_CURVE = 1.4
-_MAX_LISTED = 5  # thresholds that are printed line by line
+_MAX_LISTED = 5  # by choice: thresholds that are printed line by line
 
 
 # ---------------------------------------------------------------------- cells
@@ -110,7 +110,7 @@ class DecisionCells:
         return self.values(self.counts[None], self.events[None])[0][0]
 
     def values(self, counts: Float64s, events: Float64s) -> tuple[Float64s, Float64s]:
-        """Compute losses and costs (1) of cells given as (B, G), shape (B, T) each."""
+        """Compute losses and costs (1), (B, T) each, of numbers of rows and of events in the cells, (B, G) each."""
         n = counts.sum(axis=1, keepdims=True)
         rows_above, events_above = (
             np.pad(np.cumsum(a[:, ::-1], axis=1)[:, ::-1] / n, ((0, 0), (0, 1))) for a in (counts, events)
@@ -123,7 +123,7 @@ class DecisionCells:
         return losses, costs
 
     def simulate(self, rates: Float64s, draws: Draws | None, rng: np.random.Generator) -> tuple[Float64s, ...]:
-        """Compute the losses (T,) if `rates` (G,) were true, and losses and costs of redraws from them, (B, T) each.
+        """Compute the losses (T,) if `rates` (G,) were true, and losses and costs of 400 redraws from them, (B, T) each.
 
         Independent rows without `draws`: numbers of rows are Poisson, outcomes binomial. Clusters, weighted rows, or given
         `draws`: whole units are drawn, and their residuals from `rates` keep their size and have random signs.
@@ -248,7 +248,7 @@ class DecisionLoss(Tabular):
         return LossAt(float(self.thresholds[i]), loss, low, high, self.level, self.unit)
 
     def frame(self) -> Frame:
-        """Return one row per threshold."""
+        """Return one row per threshold: threshold, loss, low, high, point_low, point_high, cost, cost_low, cost_high."""
         names = "loss low high point_low point_high cost cost_low cost_high"
         return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names.split()}})
 
@@ -304,7 +304,7 @@ class LossDifference(Tabular):
     names: tuple[str, str]
 
     def frame(self) -> Frame:
-        """Return one row per threshold."""
+        """Return one row per threshold: threshold, loss, low, high, cost, cost_low, cost_high."""
         names = "loss low high cost cost_low cost_high"
         return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names.split()}})
 
@@ -342,7 +342,7 @@ class DecisionLosses(Tabular):
         return self.each[name]
 
     def frame(self) -> Frame:
-        """Return one row per model and threshold."""
+        """Return one row per model and threshold: model, and the columns of `DecisionLoss.frame`."""
         return Frame.from_records([{"model": name, **row} for name, loss in self.each.items() for row in loss.frame()])
 
     def __str__(self) -> str:
@@ -488,11 +488,11 @@ class _Redraws(NamedTuple):
         return cls(bias, deviations, np.maximum(np.sqrt((deviations**2).mean(axis=0)), floor))
 
     def roots(self, losses: Float64s) -> Float64s:
-        """Compute the roots of bias-corrected losses, shape (T,)."""
+        """Compute the roots of losses (T,) less their bias, at least 0, shape (T,)."""
         return np.sqrt(np.maximum(losses - self.bias, 0.0))
 
     def limits(self, losses: Float64s, critical_value: float) -> tuple[Float64s, Float64s]:
-        """Compute (root -+ critical_value scale)^2, the lower root at least 0, shape (T,) each."""
+        """Compute (root -+ critical_value scale)^2 of losses (T,), the lower root at least 0, shape (T,) each."""
         roots, half_width = self.roots(losses), critical_value * self.scale
         return np.maximum(roots - half_width, 0.0) ** 2, (roots + half_width) ** 2
 
@@ -618,7 +618,7 @@ class ScoreDecomposition(Tabular):
     n: int
 
     def frame(self) -> Frame:
-        """Return one row per part."""
+        """Return one row each for score, miscalibration, discrimination, uncertainty: part, value, low, high."""
         parts = ("score", "miscalibration", "discrimination", "uncertainty")
         rows = [dict(zip(("value", "low", "high"), getattr(self, part), strict=True)) for part in parts]
         return Frame.from_records([{"part": part, **row} for part, row in zip(parts, rows, strict=True)])
