@@ -74,7 +74,7 @@ RECALIBRATORS = {
     "shared-binning": Named("SharedBinning", "Shared binning"),
     "guaranteed-histogram": Named("HistogramBinning", "Histogram binning with a guarantee", {"scheme": "guaranteed"}),
 }
-NORMS = {"l1": 1.0, "l2": 2.0, "max": float("inf")}
+NORMS = {"l1": 1.0, "l2": 2.0, "max": float("inf")}  # derived: the norm that each word means
 _ONE_CLASS = "class="
 
 
@@ -174,7 +174,7 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 
 
 def _check_word(word: str, words: Mapping[str, Named], what: str, also: tuple[str, ...] = ()) -> str:
-    """Return a word that is among `words`; refuse another, listing them, those in `also`, and the nearest one."""
+    """Return a word that is among `words`; refuse another as no `what`, listing them, those in `also`, and the nearest ones."""
     if word in words:
         return word
     listed = [*words, *also]

@@ -41,7 +41,10 @@ def between(value: object, name: str, low: float, high: float) -> None:
 
 
 def limits(low: float, high: float, what: str) -> None:
-    """Refuse limits that are not numbers (nan) or of which `low` is above `high`; equal and infinite ones are valid."""
+    """Refuse limits that are not numbers (nan) or of which `low` is above `high`; equal and infinite ones are valid.
+
+    `what` names the interval in the message.
+    """
     for end in (low, high):
         if not is_number(end) or end != end:
             raise InputError(f"{what} must be an interval of two numbers, not [{low!r}, {high!r}]")
@@ -73,7 +76,7 @@ def second_spelling(owner: object, n_bins: int) -> None:
 
 
 def resamples(value: object, name: str = "resamples", low: int = 1) -> None:
-    """Refuse a number of resamples, redraws or datasets that is no whole number up to 10 million."""
+    """Refuse a number of resamples, redraws or datasets that is no whole number from `low` to 10 million."""
     whole(value, name, low, 10_000_000)
 
 
@@ -87,14 +90,14 @@ def choice(value: object, choices: tuple[object, ...], name: str) -> None:
 
 
 def texts(values: Sequence[object], name: str) -> None:
-    """Refuse a list of names of which one is not a string."""
+    """Refuse a list of names of which one is not a string; `name` is what they name, such as "columns"."""
     for value in values:
         if not isinstance(value, str):
             raise InputError(f"{name} must be named by text, not by {short_repr(value)}")
 
 
 def norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
-    """Refuse a norm that is not a number from 1 to 20 or inf, or not among the allowed."""
+    """Refuse a norm that is not a number from 1 to 20 or inf, or not among the allowed (None: all of these)."""
     if not is_number(norm) or not norm >= 1:  # type: ignore[operator]
         raise InputError(f"norm must be a number of at least 1, or inf, not {short_repr(norm)}")
     if _MAX_NORM < norm < np.inf:  # type: ignore[operator]

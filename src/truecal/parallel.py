@@ -129,7 +129,7 @@ class Pool:
             self._executor = None
 
     def _get_executor(self) -> ProcessPoolExecutor:
-        """Return the process pool, started on first use."""
+        """Return the pool of `workers` processes, started on first use."""
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
                 self.workers, mp_context=get_context("spawn"), initializer=_start_worker, initargs=(self._prepare,)
@@ -146,7 +146,7 @@ class Pool:
 
 
 def _refuse_unpicklable(job: object) -> None:
-    """Refuse a job that cannot be sent to another process."""
+    """Raise InputError for a job that cannot be pickled, to be sent to another process."""
     try:
         ForkingPickler.dumps(job)
     except (PicklingError, AttributeError, TypeError) as error:
@@ -180,7 +180,7 @@ def keep_memory() -> None:
 
 @contextlib.contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Set one thread for linear algebra in the environment of processes started inside; restore it afterwards."""
+    """Set OMP_NUM_THREADS and its like to 1 for processes that are started inside; restore them afterwards."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))

@@ -47,7 +47,7 @@ def logsumexp(values: ArrayLike, axis: int = -1) -> Float64s:
 
 
 _BLOCK = 1 << 18  # derived: elements converted to float64 at a time, 2 MiB
-_FEW_CLASSES = 32  # up to so many, sums over classes are quicker class by class than row by row
+_FEW_CLASSES = 32  # by choice: up to so many, sums over classes are quicker class by class than row by row
 _SMALL_BLOCK = 1 << 15  # derived: elements converted at a time where there are few classes: what stays in cache
 
 
@@ -131,7 +131,7 @@ def draw_labels(probs: Floats, rng: np.random.Generator) -> Indices:
 
 
 def positive(values: NDArray[Any]) -> Float64s:
-    """Replace values that are not positive by 1, for use as divisors.
+    """Replace values that are not positive by 1, for use as divisors; the shape stays, NaN becomes 1.
 
     >>> positive(np.array([0.0, 2.0]))
     array([1., 2.])
@@ -172,17 +172,18 @@ def symmetric_root(covariance: Float64s) -> Float64s:
 _STEPS = 100  # by choice: of Newton; a problem with a finite optimum needs about ten
 # derived: decrement per unit of weight (squared step) from which one more step leaves nothing but rounding
 _NEAR = 1e-14
-# Curvature of a direction, as a share of its mean square, below which the outcomes are separated along it.
+# By choice: curvature of a direction, as a share of its mean square, below which the outcomes are separated along it.
 _FLAT = 1e-10
-_SHORTEST = 1e-10  # a step halved to this length improves nothing that could be measured
+_SHORTEST = 1e-10  # by choice: a step halved to this length improves nothing that could be measured
 
 
 @dataclass(frozen=True)
 class LogisticFit:
-    """Coefficients of P(y = 1) = sigmoid(offset + design @ coefficients), one per column of the design.
+    """Coefficients (k,) of P(y = 1) = sigmoid(offset + design @ coefficients), one per column of the design.
 
-    `probs` are the fitted probabilities of the rows, `information` the weighted design' p (1 - p) design at the optimum, and
-    `converged` is False where no finite optimum was reached: a combination of the columns separates the outcomes.
+    `probs` (n,) are the fitted probabilities of the rows, `information` (k, k) the weighted design' p (1 - p) design at the
+    optimum,
+    and `converged` is False where no finite optimum was reached: a combination of the columns separates the outcomes.
     """
 
     coefficients: Float64s
@@ -273,6 +274,9 @@ def fit_curve(features: Float64s, targets: Float64s, weights: Float64s) -> Float
 
 
 def logistic_loss(value: Float64s, targets: Float64s, weights: Float64s) -> tuple[float, Float64s]:
-    """Compute minus the weighted log likelihood of the log odds `value`, shape (n,), and their probabilities, shape (n,)."""
+    """Compute minus the weighted log likelihood of targets in [0, 1] at log odds `value`, and its probabilities expit(value).
+
+    All arrays have shape (n,).
+    """
     softplus = np.maximum(value, 0.0) + np.log1p(np.exp(-np.abs(value)))
     return float(weights @ (softplus - targets * value)), expit(value)

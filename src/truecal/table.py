@@ -198,7 +198,7 @@ class Frame:
         return Frame({**self._columns, **columns})
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return columns by name as lists of Python values."""
+        """Return columns by name as lists of Python values, missing ones as they are stored (None or NaN)."""
         return {name: values.tolist() for name, values in self._columns.items()}
 
     # ------------------------------------------------------------------ as something else
@@ -216,7 +216,7 @@ class Frame:
         return pandas.DataFrame({name: values.copy() for name, values in self._columns.items()})
 
     def to_text(self) -> str:
-        """Return all rows as text in aligned columns, the names first."""
+        """Return all rows as text, the names first, in left-aligned columns two spaces apart; floats to four significant digits."""
         return "\n".join(_align_cells(self._cells()))
 
     def to_markdown(self) -> str:
@@ -233,7 +233,7 @@ class Frame:
         return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
     def to_latex(self) -> str:
-        """Return a LaTeX tabular with the rules of booktabs; text is escaped."""
+        """Return a LaTeX tabular with the rules of booktabs, numbers to the right; text is escaped."""
         header, *rows = ([_escape_latex(_one_line(cell)) for cell in row] for row in self._cells())
         kinds = "".join("r" if values.dtype.kind in "iuf" else "l" for values in self._columns.values())
         lines = [f"\\begin{{tabular}}{{{kinds}}}", "\\toprule", f"{' & '.join(header)} \\\\", "\\midrule"]
@@ -289,7 +289,7 @@ class Frame:
         return write_whole(file, writers[file.suffix]())
 
     def _cells(self) -> list[list[str]]:
-        """Return header and rows as text, a list per row."""
+        """Return header and rows as text, a list per row, the values by `_cell_text`."""
         return [list(self.columns), *([_cell_text(value) for value in row.values()] for row in self)]
 
     def __repr__(self) -> str:
@@ -327,7 +327,7 @@ class Tabular(ABC):
         return self.frame().to_latex()
 
     def _headline(self) -> str:
-        """Return the first line of the text of the result."""
+        """Return the heading: the first line of the text of the result."""
         return str(self).partition("\n")[0]
 
     def _repr_html_(self) -> str:
@@ -339,7 +339,7 @@ class Tabular(ABC):
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types: records become objects, arrays lists, infinities "inf" and "-inf", NaN null.
+    """Convert a value to JSON types: records become objects, arrays lists, infinities "inf" and "-inf", NaN null, others text.
 
     >>> plain({"norm": np.inf, "values": np.array([1.0, np.nan])})
     {'norm': 'inf', 'values': [1.0, None]}
@@ -407,7 +407,7 @@ def _python_value(value: Any) -> Any:
 
 
 def _equal_columns(first: Column, second: Column) -> bool:
-    """Whether two columns have one length and equal values, NaN equal to NaN."""
+    """Whether two columns have one length and equal values, NaN equal to NaN; types do not count (1 equals 1.0 and True)."""
 
     def equal(a: Any, b: Any) -> bool:
         return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and a != a and b != b)
@@ -442,7 +442,7 @@ def markdown_text(text: str) -> str:
 
 
 def _escape_latex(cell: str) -> str:
-    """Escape the special characters of LaTeX."""
+    """Escape the special characters of LaTeX, such as % and _, in a text."""
     return "".join(_LATEX.get(character, character) for character in cell)
 
 
@@ -463,7 +463,7 @@ _TABLE_WRITERS = {
 
 
 def check_table(path: str | Path) -> str:
-    """Return the polars method that writes a table to a file, by its ending; refuse other endings."""
+    """Return the name of the polars method that writes a table to a file, by its ending; refuse all but csv, jsonl and parquet."""
     file = Path(path)
     if file.suffix.lower() not in _TABLE_WRITERS:
         raise InputError(f"{file.name}: unknown kind of file; write to .csv, .parquet or .jsonl")

@@ -103,7 +103,10 @@ def write_folder(path: str | os.PathLike[str], write: Callable[[Path], object], 
 
 
 def _write_temporary(file: BinaryIO, content: Content, before: os.stat_result | None) -> None:
-    """Write content to an open temporary file and sync it to disk; give it owner and mode of `before`, the file it replaces."""
+    """Write content to an open temporary file and sync it to disk; give it owner and mode of `before`, the file it replaces.
+
+    Text is written as UTF-8; a function is called with the file.
+    """
     if before is not None and hasattr(os, "fchown"):
         if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
             os.fchown(file.fileno(), before.st_uid, before.st_gid)
@@ -161,7 +164,7 @@ def _check_replaceable(target: Path) -> os.stat_result | None:
 
 
 def _exchange(new: Path, old: Path) -> None:
-    """Swap two folders: atomically where the system can (renameat2 of Linux), else by three renames."""
+    """Swap two existing folders: atomically where the system can (renameat2 of Linux), else by three renames."""
     import ctypes
 
     at_current_folder, exchange = -100, 2
@@ -266,7 +269,10 @@ def check_output(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLik
 
 
 def check_folder(path: str | os.PathLike[str], replaceable: str) -> None:
-    """Refuse to replace a file, or a folder that holds a file of another name than `replaceable`; a missing one is accepted."""
+    """Refuse to replace a file, or a folder that holds a file of another name than `replaceable`; a missing one is accepted.
+
+    Files in subfolders count.
+    """
     target = Path(path)
     if target.exists() and not target.is_dir():
         raise FileError(f"cannot write {target}: it is a file, and a folder is to be written; name another")
@@ -290,7 +296,7 @@ def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
 
 
 def _same_file(first: Path, second: Path) -> bool:
-    """Whether two paths are the same existing file."""
+    """Whether two paths are the same existing file, also by links; False if either does not exist."""
     try:
         return first.samefile(second)
     except OSError:

@@ -35,7 +35,7 @@ class CalibrationError(evaluate.Metric):  # type: ignore[misc]
     """The calibration error as an `evaluate` metric."""
 
     def _info(self) -> Any:
-        """Describe the inputs: predictions are one probability per row, or one list of probabilities; references class indices."""
+        """Return the inputs: predictions are one probability per row or a list of class probabilities, references class indices."""
         number, label = datasets.Value("float64"), datasets.Value("int64")
         return evaluate.MetricInfo(
             description=_DESCRIPTION,

@@ -36,7 +36,11 @@ def calibration_error(confidence: str = "confidence") -> Callable[[Sequence[Any]
     """
 
     def compute(scores: Sequence[Any]) -> dict[str, float]:
-        """Estimate the error of the scores that have a confidence and are right or wrong; refuse if there are none."""
+        """Estimate the error of the scores that have a confidence and are right or wrong; refuse if there are none.
+
+        Returns calibration_error, low, high, p_value and "unjudged", the number of the others. Several scores of one sample are a
+        cluster.
+        """
         answers = [
             (float(item.score.metadata[confidence]), item.score.value in _RIGHT, str(item.sample_id))
             for item in scores
