@@ -87,6 +87,7 @@ PAPERS: Mapping[str, Paper] = {
     "kirchenbauer-gamma": Paper(interventions.granularity, 10, 200, "networks", read=kirchenbauer.granularity),
     "kirchenbauer-accuracies": Paper(interventions.accuracies, 1, 1),
     "minderer-eq5": Paper(minderer.equation_5, 40_000, 200_000, "simulated", read=minderer.read_equation_5),
+    "minderer-fig7": Paper(minderer.figure_7, 1, 1, "networks", read=minderer.read_figure_7),
     "minderer-fig9": Paper(minderer.figure_9, 20, 200, read=minderer.read_figure_9),
     "leaderboard": Paper(leaderboard, 10, 250),
 }

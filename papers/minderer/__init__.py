@@ -2,8 +2,8 @@
 
 Its figures compare many trained models, so that each is drawn from the store of a study: `truecal study import` reads the public
 table of the paper's results, `truecal study run` evaluates predictions of one's own, and `truecal study figure NAME STORE` draws.
-What needs no models is simulated here: the bias of a bin (equation 5), and why the sign of a trend depends on the number of bins
-(Figure 9).
+What needs no models of theirs is done here: the bias of a bin (equation 5) and why the sign of a trend depends on the number of
+bins (Figure 9) by simulation, and the cost of abstaining (Figure 7) for two models of one's own, or two classifiers of digits.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 import truecal as tc
-from papers.drawing import Figure, label_log_axis, panel, panels
+from papers.drawing import Figure, heat, label_log_axis, panel, panels
 from papers.experiment import Array, Experiment, Field, Setting, tidy
 from papers.grading import Number, Quantities
 from papers.roelofs import select
@@ -21,6 +21,8 @@ _BIN_ROWS = (20, 50, 200)
 _BITS = ((3.0, 1.04), (4.0, 1.09), (5.0, 1.15), (6.5, 1.22), (8.0, 1.3))  # Beta(alpha, 1) and T = c^d
 _TEST_ROWS = 40_000  # 80 % of the ImageNet validation set
 BINS = (15, 100, 5000)
+_RATES = tuple(k / 10 for k in range(10))  # shares of cases not answered
+_RATIOS = tuple(k / 10 for k in range(1, 11))  # cost of an abstention over that of an error
 
 
 class _SquaredGap:
@@ -81,6 +83,74 @@ def figure_9(setting: Setting) -> Experiment:
             axes.legend()
 
     return Experiment("minderer-fig9", "trend of ECE with error by number of bins, simulated models", table, draw)
+
+
+def figure_7(setting: Setting) -> Experiment:
+    """Cost of a first model relative to a second one, each of which does not answer the share of cases it is least confident of.
+
+    The models are two given networks with the same labels, or logistic regression and naive Bayes on digits.
+    """
+    models = {name: network.test.preds for name, network in setting.data.items()} or _classifiers_of_digits()
+    if len(models) != 2:
+        raise tc.InputError(f"minderer-fig7 compares two models: give --data NAME=FILE twice, not {len(models)} times")
+    (first, a), (second, b) = models.items()
+    if not np.array_equal(a.labels, b.labels):
+        raise tc.InputError(f"{first} and {second} have different labels; give predictions of the same rows")
+    wrong = [preds.probs.argmax(axis=1) != preds.labels for preds in (a, b)]
+    error_se = float(np.std(wrong[0] * 1.0 - wrong[1], ddof=1) / len(a) ** 0.5)
+    curves = [tc.selective.risk_coverage(preds, resamples=2) for preds in (a, b)]
+    rows: list[tuple[Field, ...]] = []
+    for rate in _RATES:
+        errors = [float(curve.at([1 - rate])[0]) * (1 - rate) for curve in curves]  # per case, answered or not
+        for ratio in _RATIOS:
+            costs = [error + ratio * rate for error in errors]
+            relative = costs[0] / costs[1] - 1 if costs[1] > 0 else 0.0
+            rows.append((first, second, rate, ratio, *costs, relative, error_se))
+    table = tidy(("a", "b", "rate", "cost_ratio", "cost_a", "cost_b", "relative", "error_difference_se"), rows)
+
+    def draw(figure: Figure) -> None:
+        axes = panel(figure, wide=True)
+        numbers = table["relative"].reshape(len(_RATES), len(_RATIOS))[::-1].tolist()
+        heat(axes, numbers, rows=[f"{rate:.0%}" for rate in _RATES[::-1]], columns=[f"{ratio:g}" for ratio in _RATIOS])
+        axes.set(
+            xlabel="cost of abstaining / cost of an error",
+            ylabel="cases not answered",
+            title=f"blue: {first} is cheaper",
+        )
+
+    return Experiment("minderer-fig7", f"cost of abstaining, {first} relative to {second}", table, draw)
+
+
+def _classifiers_of_digits() -> dict[str, tc.Predictions]:
+    """Logistic regression and naive Bayes on one half of scikit-learn's digits, judged on the other half."""
+    from sklearn.datasets import load_digits
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+
+    digits = load_digits()
+    train, test = np.arange(len(digits.target)) % 2 == 0, np.arange(len(digits.target)) % 2 == 1
+    return {
+        name: tc.Predictions.from_probs(
+            model.fit(digits.data[train] / 16, digits.target[train]).predict_proba(digits.data[test] / 16),
+            digits.target[test],
+        )
+        for name, model in (
+            ("logistic regression", LogisticRegression(max_iter=1000)),
+            ("naive Bayes", GaussianNB(var_smoothing=1e-2)),
+        )
+    }
+
+
+def read_figure_7(table: Frame) -> Quantities:
+    """The difference of both errors, and up to which rate the first model is cheaper at every cost ratio (-1: at none)."""
+    answered = select(table, rate=0.0, cost_ratio=1.0)[0]
+    difference = answered["cost_a"] - answered["cost_b"]
+    cheaper = [all(row["relative"] < 0 for row in select(table, rate=rate)) for rate in _RATES]
+    last = cheaper.index(False) if False in cheaper else len(cheaper)
+    return {
+        "error_difference": Number(difference, answered["error_difference_se"]),
+        "cheaper_up_to": Number(_RATES[last - 1] if last else -1.0),
+    }
 
 
 def read_equation_5(table: Frame) -> Quantities:

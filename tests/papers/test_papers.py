@@ -73,7 +73,7 @@ def small(monkeypatch):
 # Without simulations: every other command is as long as its figures take.
 FAST = (
     *("roelofs-fig2-printed", "roelofs-fig3", "roelofs-fig5", "roelofs-tab4", "kumar-fig1", "kumar-fig10", "peng-fig4"),
-    *("kumar-balance", "kumar-inequalities", "kirchenbauer-accuracies", "minderer-eq5"),
+    *("kumar-balance", "kumar-inequalities", "kirchenbauer-accuracies", "minderer-eq5", "minderer-fig7"),
 )
 TRAINED = ("kirchenbauer-digits", "kirchenbauer-very-high")  # by `truecal study interventions`, below
 COMMANDS = sorted(
