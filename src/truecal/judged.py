@@ -181,7 +181,7 @@ class JudgedRows:
 
     @property
     def added_rows(self) -> float:
-        """Number of rows m of (2), at most n: as many as have squared residuals y - c with the sum 1."""
+        """Number of rows m of (2): n / max(sum of w (y - c)^2, 1), as many as have squared residuals y - c with the sum 1."""
         n = len(self.trusted)
         squares = float(self.weights @ (self.outcomes - self.scores[self.trusted]) ** 2)
         return n / max(squares, 1.0)
@@ -216,7 +216,10 @@ class JudgedRows:
         return all_rates, out_of_fold
 
     def estimate_means(self, functions: Float64s) -> JudgedMeans:
-        """Estimate the means (1) of functions of the score, shape (N, K), with their covariance (2)."""
+        """Estimate the means of functions phi of the score, (N, K), times E[y | c] - c, with their covariance (2).
+
+        The values are mean_all(phi (g - c)) + mean_trusted(phi (y - g)), (K,), with g as in :attr:`predicted`.
+        """
         all_rates, out_of_fold = self.predicted
         phi, n, m, f = functions[self.trusted], self.size, self.added_rows, self.fraction
         residuals = phi * (self.outcomes - out_of_fold)[:, None]

@@ -176,9 +176,9 @@ def resample(
 
 
 def _groups_of_cells(confidence: Float64s, *batches: CellBatch) -> ConfidenceGroups:
-    """Make groups of cells from batches of their rows and ones, (datasets, cells): all datasets joined, falling confidence.
+    """Make groups of cells from batches of their rows and right answers, (datasets, cells): all datasets joined.
 
-    `confidence` (cells,) ascends, as the cells do.
+    `confidence` (cells,) ascends, as the cells do; that of the groups falls.
     """
     rows, ones = (np.concatenate([getattr(batch, name) for batch in batches])[:, ::-1] for name in ("rows", "ones"))
     return ConfidenceGroups(confidence[::-1], rows, np.maximum(rows - ones, 0.0))

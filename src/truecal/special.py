@@ -182,8 +182,7 @@ class LogisticFit:
     """Coefficients (k,) of P(y = 1) = sigmoid(offset + design @ coefficients), one per column of the design.
 
     `probs` (n,) are the fitted probabilities of the rows, `information` (k, k) the weighted design' p (1 - p) design at the
-    optimum,
-    and `converged` is False where no finite optimum was reached: a combination of the columns separates the outcomes.
+    optimum, and `converged` is False where no finite optimum was reached: a combination of the columns separates the outcomes.
     """
 
     coefficients: Float64s

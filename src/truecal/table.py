@@ -301,6 +301,7 @@ class Frame:
         return "\n".join([*lines, f"({len(self)} rows)"])
 
     def _repr_html_(self) -> str:
+        """Return the HTML that a notebook shows; see `_notebook_html`."""
         return _notebook_html("", self)
 
 
@@ -331,6 +332,7 @@ class Tabular(ABC):
         return str(self).partition("\n")[0]
 
     def _repr_html_(self) -> str:
+        """Return the HTML that a notebook shows: headline, table and warnings; see `_notebook_html`."""
         return _notebook_html(self._headline(), self.frame(), getattr(self, "warnings", ()))
 
     def __repr__(self) -> str:
@@ -410,6 +412,7 @@ def _equal_columns(first: Column, second: Column) -> bool:
     """Whether two columns have one length and equal values, NaN equal to NaN; types do not count (1 equals 1.0 and True)."""
 
     def equal(a: Any, b: Any) -> bool:
+        """Whether two values are equal, or both NaN."""
         return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and a != a and b != b)
 
     first_values, second_values = first.tolist(), second.tolist()

@@ -90,7 +90,7 @@ def _upper_distances(frequencies: Float64s, support: Float64s, reach: Float64s) 
     weighted, scaled = frequencies * powers, support / largest[:, None]
 
     def tilted(step: Float64s) -> tuple[Float64s, Float64s]:
-        """Compute mean and variance at steps from 0 to 1 (tilting) and on to 2 (mass moved to the largest value)."""
+        """Compute mean and variance (k,) at steps (k,): from 0 to 1 the tilt grows, to 2 mass moves to the largest value."""
         divisor = 1 - np.minimum(step, 1.0)[:, None] * scaled
         divisor[divisor <= 0] = np.inf
         mass, first, second = (weighted / divisor).sum(axis=2)

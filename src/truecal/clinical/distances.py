@@ -107,7 +107,7 @@ def curve_distances(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ra
 
         @cache
         def draw(i: int, near: float, distance: _Distance = distance, hypotheses: Float64s = hypotheses) -> Float64s:
-            """Draw distances of estimated curves where hypothesis i is true; `near` is its closeness to the diagonal."""
+            """Draw distances (draws,) of estimated curves where hypothesis i is true; `near` is its closeness to the diagonal."""
             factor = _student_factors(probabilities, curve, near) if distance.student else 1.0
             return distance.compute(curves_at(hypotheses[i] + factor * errors(hypotheses[i])) - points)
 
@@ -124,8 +124,7 @@ def _draw_candidates(curve: SplineCurve, covariance: Float64s, rng: np.random.Ge
     """Draw 4000 parameter vectors (4000, k) around the line through the diagonal's and the fitted parameters.
 
     Returns them and their squared Mahalanobis distances (4000,) from the fitted parameters by `covariance` (k, k). One in ten
-    lies
-    on the line itself; directions without variance are not varied.
+    lies on the line itself; directions without variance are not varied.
     """
     step = curve.parameters - curve.calibrated
     root = symmetric_root(covariance)
@@ -224,9 +223,9 @@ def _student_factors(probabilities: Float64s, curve: SplineCurve, near: float) -
 def _errors_at(curve: SplineCurve, points: Float64s, noise: Float64s) -> ArrayMap:
     """Return the function from true parameters (k,) to errors (draws, k) that a fit would have if they were true.
 
-    `noise` (draws, k) are errors at the fitted parameters; without a spline they are returned unchanged.
-    The covariance of the coefficients is A^-1 M A^-1 with A = L L' the information of independent rows. L^-1 M L^-T, the effect of
-    clusters and weights, is taken from the fit; A is evaluated at the true parameters.
+    `noise` (draws, k) are errors at the fitted parameters; without a spline they are returned unchanged. The covariance of the
+    coefficients is A^-1 M A^-1 with A = L L' the information of independent rows. L^-1 M L^-T, the effect of clusters and
+    weights, is taken from the fit; A is evaluated at the true parameters.
     """
     count = len(curve.coefficients)
     inside = points[:_POINTS][(curve.cell_of(points) < 0)[:_POINTS]]
@@ -236,7 +235,7 @@ def _errors_at(curve: SplineCurve, points: Float64s, noise: Float64s) -> ArrayMa
     design = curve.design(inside)
 
     def root(parameters: Float64s) -> Float64s:
-        """Compute the Cholesky root L of the information at parameters."""
+        """Compute the Cholesky root L, for the coefficients alone, of the information at parameters (k,)."""
         rate = expit(design @ parameters[:count])
         information = (design * np.maximum(rate * (1 - rate), 1e-12)[:, None]).T @ design
         return np.asarray(np.linalg.cholesky(information + 1e-9 * np.diag(information.diagonal())))
@@ -244,7 +243,7 @@ def _errors_at(curve: SplineCurve, points: Float64s, noise: Float64s) -> ArrayMa
     standardised = noise[:, :count] @ root(curve.parameters)
 
     def errors(truth: Float64s) -> Float64s:
-        """Scale the standardised errors by the information at the true parameters."""
+        """Scale the standardised errors by the information at the true parameters (k,): shape (draws, k)."""
         return np.hstack([np.linalg.solve(root(truth).T, standardised.T).T, noise[:, count:]])
 
     return errors

@@ -277,7 +277,7 @@ class Clinical(Tabular):
 
 
 def _finding(name: str, number: Quantity) -> str:
-    """Describe in words how an O/E ratio, intercept or slope differs from a calibrated model's; "" for the other numbers.
+    """Describe an O/E ratio, intercept or slope, such as "12% more events than predicted: risks are too low"; "" for others.
 
     If the interval contains the calibrated value, the text says so.
     """
@@ -508,9 +508,8 @@ def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heter
     """Pool one number over sites by random-effects meta-analysis; None where fewer than two have a standard error above 0.
 
     tau^2 solves sum (x - mean)^2 / (se^2 + tau^2) = k - 1 (Paule and Mandel 1982); the mean's interval is that of Hartung and
-    Knapp
-    (2001) with k - 1 degrees of freedom, not narrower than that of a common effect; the prediction interval is
-    mean -+ t_(k-2) sqrt(tau^2 + se^2) (Higgins, Thompson and Spiegelhalter 2009; with two sites t_1). All are on `scale`.
+    Knapp (2001) with k - 1 degrees of freedom, not narrower than that of a common effect; the prediction interval is mean -+
+    t_(k-2) sqrt(tau^2 + se^2) (Higgins, Thompson and Spiegelhalter 2009; with two sites t_1). All are on `scale`.
     """
     from scipy.special import chdtrc
 

@@ -167,7 +167,7 @@ class Accumulator:
         return self
 
     def _own_subject(self, lens: Lens, row: tc.Predictions) -> _Subject:
-        """Return the subject of rows like `row`: this accumulator's lens and classes, else those given."""
+        """Return the subject (lens, row) of rows like `row`, with this accumulator's lens and classes where it has them."""
         classes = row.classes if self.classes is None else validation.check_classes(self.classes, row.class_count)
         return lens if self.lens is None else self.lens, replace(row, classes=classes)
 

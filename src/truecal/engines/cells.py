@@ -43,8 +43,7 @@ def judge_rows(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool
     """Select score (C), outcome (Y) and weight (W) of each row that a lens judges, with the marks whether it is valid.
 
     `frame` has PRESENT and, if `selected`, SELECTED; groups keep the names of `group_names`. Under a class-wise lens each row
-    gives
-    one row per class, with its position in CLASS; the second value returned says whether that is so.
+    gives one row per class, with its position in CLASS; the second value returned says whether that is so.
     """
     groups = group_names(columns)
     carried = [nw.col(name).alias(alias) for name, alias in zip(columns.by, groups, strict=True)]
@@ -92,7 +91,7 @@ def _is_half_precision(p: Any) -> Any:
 
 
 def _top_label(frame: Any, names: list[str], columns: SourceColumns, carried_names: list[str]) -> Any:
-    """Return the frame with the largest probability as score, and whether its class is the label as outcome (-1: no class).
+    """Return the frame with the largest probability as C, and whether its class is the label as Y (-1: the label is no class).
 
     Of equal probabilities the first class counts, but at 0.5 exactly binary predictions count as positive. `names` are columns of
     probabilities, `carried_names` those kept.
@@ -123,14 +122,14 @@ def _row_per_class(frame: Any, names: list[str], carried_names: list[str]) -> An
 
 
 def _outcome_or_invalid(outcome: Any, count: int) -> Any:
-    """Return an expression: the outcome as a number, or -1 if the label is not among the `count` classes."""
+    """Return an expression: the outcome as 1.0 or 0.0, or -1 if the label (a class index) is not among the `count` classes."""
     label = nw.col(_LABEL)
     inside = number((label >= 0.0) & (label <= count - 1.0))
     return number(outcome) * inside - (1.0 - inside)
 
 
 def group_names(columns: SourceColumns) -> list[str]:
-    """Return the names of the `by` columns in a frame of judged rows, prefixed so that they clash with no sum."""
+    """Return the names of the `by` columns in a frame of judged rows, "_tc_by0", "_tc_by1", ..., which clash with no sum."""
     return [f"_tc_by{i}" for i in range(len(columns.by))]
 
 
@@ -145,8 +144,7 @@ class Gathered:
     """Sketches of every group (one per class under a class-wise lens, else one), by the tuple of its values in the `by` columns.
 
     `unfit` counts rows that fell into no cell by the name of the first check they fail, such as "missing" (each of the k rows of
-    a
-    row under a class-wise lens counts 1/k). `extremes` are the lowest and highest score out of range, (inf, -inf) if none.
+    a row under a class-wise lens counts 1/k). `extremes` are the lowest and highest score out of range, (inf, -inf) if none.
     `weights` are smallest, largest and sum of all weights, None if unweighted.
     """
 
@@ -228,7 +226,7 @@ def _collect(lazy: Any) -> Any:
 
 
 def _numbers(table: Any, name: str) -> Float64s:
-    """Return a column as float64."""
+    """Return a column as float64, shape (n,), null as NaN."""
     return np.asarray(table[name].to_numpy(), np.float64)
 
 

@@ -435,7 +435,7 @@ class _EngineRows:
         return nw.col(name)
 
     def _dtype(self, name: str) -> Any:
-        """Return the type of a column; refuse an unknown one."""
+        """Return the narwhals type of a column; refuse an unknown one."""
         if name not in self.schema:
             raise InputError(f"there is no column {name!r}; the columns are {', '.join(self.schema)}")
         return self.schema[name]
@@ -446,7 +446,10 @@ class _EngineRows:
 
 
 def as_filter(selection: Selection, columns: SourceColumns, schema: Mapping[str, Any]) -> Any:
-    """Return a selection as a boolean expression over the columns of the source; null counts as not selected."""
+    """Return a selection as a boolean expression over the columns of the source, whose types are `schema`.
+
+    It is null where a column that it compares is null. Refuse a test in Python, which no engine runs.
+    """
     return selection.condition(_EngineRows(columns, schema))
 
 

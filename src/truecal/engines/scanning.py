@@ -179,7 +179,7 @@ def measure_classes(
 
 
 def _estimator_at_level(estimator: Estimator | None, level: float) -> Estimator:
-    """Return the estimator, RankSeries by default, with this level."""
+    """Return the estimator, RankSeries() by default, with this level of its interval."""
     return with_level(tc.RankSeries() if estimator is None else as_estimator(estimator), level)
 
 
@@ -490,6 +490,7 @@ def _gather_partitions(frame: Any, columns: SourceColumns, lens: Lens, select: S
     import dask
 
     def task(partition: Any) -> Gathered:
+        """Reduce one partition, a pandas frame, by `_gather_frame`."""
         return _gather_frame(nw.from_native(partition).lazy(), columns, lens, select)
 
     partitions = nw.to_native(frame).to_delayed()

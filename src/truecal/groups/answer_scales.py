@@ -70,10 +70,9 @@ class Category:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the frequency lies in the word's interval: True or False if all of its confidence interval lies inside or
-        outside.
+        """Whether all of the frequency's confidence interval lies in the word's interval (True) or outside (False).
 
-        None where the confidence interval does not decide, and without outputs.
+        None where it lies in part inside, and without outputs.
         """
         if self.outcome_low is None or self.outcome_high is None:
             return None
@@ -155,9 +154,7 @@ class LikertReport(Tabular):
         )
 
     def _headline(self) -> str:
-        """Write the numbers of predictions and words, such as "3000 predictions in 3 categories, 2 outside" (nothing for 0
-        outside).
-        """
+        """Write the numbers of predictions and words, such as "3000 predictions in 3 categories, 2 outside" (none: left out)."""
         outside = f", {self.outside} outside" if self.outside else ""
         return f"{sum(c.count for c in self.categories)} predictions in {len(self.categories)} categories{outside}"
 

@@ -202,7 +202,7 @@ class Subgroups(Tabular):
         return self.flagged & (np.array(lows) > tolerance)
 
     def frame(self) -> Frame:
-        """Return one row per group: n, error, low, high, direction, p_value, adjusted, flagged; None where a group is too small."""
+        """Return one row per group: group, n, error, low, high, direction, p_value, adjusted, flagged; None if too small."""
 
         def by_group(value: Any) -> list[Any]:
             """Apply a function to the estimate of every group; None where there is no estimate."""

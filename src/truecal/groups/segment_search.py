@@ -207,10 +207,10 @@ class Audit(Tabular):
 
     @property
     def gate(self) -> str:
-        """Last line of a gate: PASS or FAIL, the level, and the segment whose limits lie farthest from 0, with the limit nearer to
-        0.
+        """Last line of a gate: PASS or FAIL, the level, and the worst segment, that whose limits lie farthest from 0.
 
-        It fails on segments beyond the tolerance, or on any significant one without a tolerance; of these the worst is named.
+        It fails on segments beyond the tolerance, or on any significant one without a tolerance; of these the worst is named,
+        with the limit nearer to 0.
         """
         sure = f"at {self.level:.0%} for all {self.searched:,} segments together"
         failing = [segment for segment in self.segments if segment.beyond is not False]

@@ -298,7 +298,8 @@ def _cluster_deviations(tests: SegmentTests, draws: int) -> tuple[Float64s, Floa
 def _cluster_correlation(records: Records, variance: Float64s) -> float:
     """Estimate the correlation of residuals within clusters, as the largest of all rows and of each quarter of the scores.
 
-    Moment estimate: sum of r_i r_j over pairs within clusters / sum of sqrt(v_i v_j), between 0 and 1.
+    Moment estimate: sum of r_i r_j over pairs within clusters / sum of sqrt(v_i v_j), between 0 and 1 (0 without pairs), v the
+    `variance` (records,).
     """
     assert records.unit is not None
     residual = records.residual(records.score)
@@ -312,7 +313,10 @@ def _cluster_correlation(records: Records, variance: Float64s) -> float:
 
 
 def _residuals(records: Records, ones: NDArray[Any]) -> NDArray[np.float32]:
-    """Compute weighted residuals w (ones - n c) of observed or redrawn `ones` (records, d), in single precision: (records, d)."""
+    """Compute weighted residuals w (ones - n c) of observed or redrawn `ones` (records, d), in single precision: (records, d).
+
+    w, n and c are weight, count and score of the records.
+    """
     # subtracted in double precision: a large count has more digits than single precision
     return (records.weight[:, None] * (ones - (records.count * records.score)[:, None])).astype(np.float32)
 
@@ -458,9 +462,7 @@ def select_explaining_segments(null: SegmentNull, significant: Float64s, limit: 
 
 
 def _evidence_after(null: SegmentNull, score: Float64s) -> Float64s:
-    """Compute u of every test, shape (tests,), on corrected scores (records,); deviations change as those of independent rows
-    do.
-    """
+    """Compute u of every test, (tests,), on corrected scores (records,); deviations change as those of independent rows do."""
     tests, records = null.tests, null.tests.records
     sums = tests.contrast_sums(records.residual(score)[:, None])[:, 0]
     before, _ = tests.null_moments(records.score)

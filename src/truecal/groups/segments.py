@@ -65,9 +65,7 @@ class Level:
         return ~missing & (~chosen if self.kind == "other" else chosen)
 
     def record(self) -> dict[str, Any]:
-        """Return the fields by name for JSON: "column", "text", "kind", "values" (a list), "low" and "high"; an open end is
-        None.
-        """
+        """Return the fields by name for JSON: "column", "text", "kind", "values" (a list), "low" and "high" (an open end: None)."""
         ends = (None if np.isinf(end) else end for end in (self.low, self.high))
         return {
             "column": self.column,

@@ -335,8 +335,7 @@ def fit_curve(
     """Fit g(T) = b0 + b1 t(c), link g and transform t = `inner`, with the named terms, by maximum likelihood.
 
     `c`, `rest` = 1 - c, `outcomes` and `weights` have shape (n,); refuse scores of 0 and 1. A term not named is 0. A standard
-    error
-    is NaN where a coefficient lies on its bound (b0 <= 0 <= b1 unless the link is logit) or the likelihood is flat.
+    error is NaN where a coefficient lies on its bound (b0 <= 0 <= b1 unless the link is logit) or the likelihood is flat.
 
     >>> from truecal.lab import GLM, Uniform, World
     >>> scores, y = World(Uniform(), GLM("logit", "logit", -0.5, 0.7)).draw(n=20000, rng=1)
@@ -371,9 +370,8 @@ def _maximise(
     """Maximise the log-likelihood from b within [low, high], (k,) each, by projected Newton steps.
 
     `X` (n, k) are the terms, `y` and `w` (n,) outcomes and weights. Returns coefficients (k,), value and Hessian (k, k). Line
-    search
-    ends at a decrement where full steps, which converge quadratically, reach the rounding error: two of them follow without
-    comparing values, whose differences would be rounding errors.
+    search ends at a decrement where full steps, which converge quadratically, reach the rounding error: two of them follow
+    without comparing values, whose differences would be rounding errors.
     """
     value, gradient, hessian = _log_likelihood(link, X, y, w, b)
     for _ in range(200):
@@ -478,8 +476,9 @@ class WorldFit:
 
     @property
     def empirical_world(self) -> World:
-        """World of the best curve on the scores of the data, interpolated where at least 90 % differ and rows have no
-        weights.
+        """World of the best curve on the scores of the data.
+
+        They are interpolated where at least 90 % differ and rows have no weights, else drawn with their weights.
         """
         scores = self.profile.scores[0].astype(np.float64)
         smooth = self.profile.weights is None and self.profile.distinct[0] >= 0.9 * scores.size

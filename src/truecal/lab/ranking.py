@@ -71,9 +71,7 @@ def world_groups() -> dict[str, dict[str, World]]:
 
 
 def _with_empirical_scores(world: World) -> World:
-    """Return a world of the same curve whose scores have the empirical distribution of 2000 draws (seed 0), without
-    recalibration.
-    """
+    """Return a world of the same curve, without recalibration, whose scores are distributed like 2000 draws (seed 0)."""
     return World(Empirical(world.draw(2000, rng=0)[0][0]), world.curve)
 
 

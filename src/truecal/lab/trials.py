@@ -280,9 +280,7 @@ class Bounds(_EstimatorMeasure):
 
 
 def has_interval(estimator: Estimator) -> bool:
-    """Return whether the estimator gives an interval when it is called with one dataset of 40 rows: whether it has a closed
-    form.
-    """
+    """Return whether the estimator gives an interval in closed form: when it is called with one dataset, of 40 rows."""
     profile = tc.profile.Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)
     return estimator(profile).interval is not None
 
@@ -681,9 +679,7 @@ class Trial:
 
     @property
     def variance_standard_error(self) -> float:
-        """Monte-Carlo standard error of the variance, sqrt((m4 - m2^2) / m), with the central moments m2 and m4 of the
-        estimates.
-        """
+        """Monte-Carlo standard error of the variance, sqrt((m4 - m2^2) / m), m2 and m4 the central moments of the estimates."""
         centred = self.values - self.mean
         fourth = float(np.mean(centred**4))
         return sqrt(max(fourth - float(np.mean(centred**2)) ** 2, 0.0) / self.m)

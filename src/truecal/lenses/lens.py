@@ -113,7 +113,7 @@ class Sample:
 
     @property
     def independent(self) -> bool:
-        """Whether rows are independent of each other."""
+        """Whether rows are independent of each other: they belong to no units."""
         return self.units is None
 
     @cached_property
@@ -339,7 +339,7 @@ class Lens(ABC):
 
     @property
     def outcome_name(self) -> str:
-        """What the rate of outcomes is called on an axis or in a sentence."""
+        """What the rate of outcomes is called on an axis or in a sentence: "frequency" by default."""
         return "frequency"
 
     def shares(self, preds: Predictions) -> Float64s | None:

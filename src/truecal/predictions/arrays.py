@@ -36,6 +36,7 @@ def takes_arrays(function: Callable[Concatenate[Judged, P], Answer]) -> OfPredic
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Answer:
+        """Call the function with Predictions in place of two arrays."""
         return function(*_with_predictions(args, options, 0), **options)
 
     return call
@@ -51,6 +52,7 @@ def takes_arrays_second(
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Answer:
+        """Call the function with Predictions in place of two arrays after the first argument."""
         return function(*_with_predictions(args, options, 1), **options)
 
     return call
@@ -79,7 +81,10 @@ def _with_predictions(args: tuple[Any, ...], options: dict[str, Any], position: 
 
 
 def _is_array(value: object) -> bool:
-    """Whether a value can be an array of labels or probabilities: an array, a list, a series or a tensor."""
+    """Whether a value can be an array of labels or probabilities: an array, list, tuple, series or tensor.
+
+    False for text, mappings and Predictions.
+    """
     if isinstance(value, (str, bytes, Mapping, Predictions)):
         return False
     return isinstance(value, (np.ndarray, list, tuple)) or hasattr(value, "__array__") or hasattr(value, "to_numpy")

@@ -67,8 +67,7 @@ class EvalLog:
         """Return a polars frame of one row per answer: question, confidence, correct (0, 1 or null), task, model, repeat.
 
         Questions of a task are named "task/question". If people checked answers, `correct` holds their verdicts (null where there
-        is
-        none) and `judge` those of the log.
+        is none) and `judge` those of the log.
         """
         pl = extra("polars")
         frame = pl.DataFrame([vars(answer) for answer in self.answers], infer_schema_length=None, strict=False)
@@ -78,7 +77,10 @@ class EvalLog:
         return frame.with_columns(question=named, **verdicts).drop("human")
 
     def notes(self) -> tuple[str, ...]:
-        """Return a sentence each on the number of answers without confidence, without score, and checked by a person, unless 0."""
+        """Return sentences such as "3 of 10 answers state no confidence"; also on answers without score, and checked by a person.
+
+        There is none on a number of 0.
+        """
         counts = {
             "{} state no confidence": sum(answer.confidence is None for answer in self.answers),
             "{} have no score of right or wrong": sum(answer.correct is None for answer in self.answers),
@@ -87,7 +89,10 @@ class EvalLog:
         return tuple(template.format(f"{n} of {len(self.answers)} answers") for template, n in counts.items() if n)
 
     def describe(self) -> str:
-        """Return kind and source of the confidence as text, and the number of questions where some have several answers."""
+        """Return text such as "HELM instances: confidence max_prob, 40 questions as clusters".
+
+        Clusters are named only where questions are repeated.
+        """
         clusters = f", {self.questions} questions as clusters" if self.repeated else ""
         return f"{self.kind}: confidence {self.confidence}{clusters}"
 
@@ -97,7 +102,7 @@ _TRUTH |= dict.fromkeys(("I", "INCORRECT", "FALSE", "NO", "0", "0.0"), False)
 
 
 def truth_of(value: object) -> bool | None:
-    """Return whether a score means correct or wrong; None if it is neither.
+    """Return whether a score means correct (C, CORRECT, TRUE, YES, 1) or wrong (I, INCORRECT, FALSE, NO, 0); None if neither.
 
     >>> truth_of("C"), truth_of("I"), truth_of(1.0), truth_of(0.5)
     (True, False, True, None)
@@ -206,7 +211,7 @@ def helm_log(value: Any) -> EvalLog | None:
 
 
 def _stats_by_name(stats: Any) -> dict[str, Any]:
-    """Return statistics by name, from a mapping (as it is) or from a list of objects with a name and a mean."""
+    """Return statistics by name, from a mapping (as it is) or a list of objects {"name": {"name": text}, "mean": number}."""
     if isinstance(stats, dict):
         return stats
     return {str((stat["name"] or {}).get("name")): stat.get("mean") for stat in stats if isinstance(stat, dict)}
@@ -388,7 +393,10 @@ def _answer_from_repeats(document: dict[str, Any], task: str, model: str) -> Log
 
 
 def _task_and_model(file: Path) -> tuple[str, str]:
-    """Return task and model, from the name of the file and the results_<time>.json beside it; "" where unknown."""
+    """Return task and model, from the name samples_<task>_<time>.jsonl and the file results_<time>.json beside it.
+
+    The latter states "model_name" or "config": {"model"}. What is not known is "".
+    """
     match = _SAMPLES.match(file.name)
     if match is None:
         return "", ""

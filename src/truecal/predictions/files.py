@@ -383,7 +383,7 @@ def unpacked(data: bytes, file: Path) -> bytes:
 
 
 def _open_packed(data: bytes, packed: str) -> Any:
-    """Open bytes packed by gzip or zstd as a stream of unpacked bytes."""
+    """Open bytes packed by gzip ("gz") or zstd ("zst") as a stream of unpacked bytes."""
     if packed == "gz":
         import gzip
 

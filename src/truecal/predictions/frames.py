@@ -65,6 +65,7 @@ class ColumnChoice:
         columns_text = f"{pattern!r} ({matches} columns)" if matches > 1 else repr(pattern)
 
         def mark(part: str) -> str:
+            """Return " [detected]" unless the user named this part."""
             return "" if part in self.named else " [detected]"
 
         return f"label {self.label!r}{mark('label')}, {kind} {columns_text}{mark('predictions')}"
@@ -200,7 +201,7 @@ def _join_names(names: Sequence[str], limit: int = 12) -> str:
 
 
 def _shorten_name(name: str) -> str:
-    """Escape control characters in a name and cut it to 60 characters."""
+    """Escape control characters in a name and cut it to 60 characters, the last three "..."."""
     text = printable(name)  # a name may hold lines
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -392,7 +393,7 @@ def match_outputs(
 
 
 def refuse_nested(schema: Mapping[str, Any], names: Sequence[str], what: str) -> None:
-    """Refuse columns whose values are lists or structures where `what` needs one number or text per row."""
+    """Refuse columns whose type in `schema` is a list or structure where `what` needs one number or text per row."""
     for name in names:
         if schema[name].is_nested():
             raise InputError(

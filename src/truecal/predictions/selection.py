@@ -53,11 +53,13 @@ class RowsInMemory:
     preds: Predictions
 
     def labelled(self, names: tuple[object, ...]) -> Mask:
+        """Mark the rows whose label is one of these classes; refuse several labels per row."""
         indices = [self.preds.class_index(name) for name in names]
         self.preds.refuse_multilabel("by_label")
         return np.isin(self.preds.labels, indices)
 
     def output(self, class_name: object) -> Floats:
+        """Return the probability of a class; without a class as :func:`output`."""
         return output(self.preds, class_name)
 
     def among(self, name: str, values: tuple[object, ...]) -> Mask:
@@ -132,7 +134,10 @@ class Selection:
         return self._join(other, "or", operator.or_)
 
     def _join(self, other: Selection, word: str, join: Callable[[Any, Any], Any]) -> Selection:
-        """Combine two selections by `join`, the operator of the `word` "and" or "or"; refuse what is no selection."""
+        """Combine two selections by `join`, the operator of the `word` "and" or "or"; refuse what is no selection.
+
+        Parts that are combined themselves stand in parentheses: "(a or b) and c".
+        """
         if not isinstance(other, Selection):
             raise InputError(f"only selections combine with & and |, not {other!r}")
         words = f" {word} ".join(f"({part})" if part.joined else str(part) for part in (self, other))
@@ -330,8 +335,7 @@ class RowGroups:
         """Group rows by every combination of categories that occurs, in their order, the last varying fastest.
 
         `categories`: for each column its values as text and the position of each row's value. Names are the values joined by ",
-        ", or
-        their reprs where two groups would have one name.
+        ", or their reprs where two groups would have one name.
         """
         # a number per combination, in mixed radix: np.unravel_index takes it apart again
         code = categories[0][1]

@@ -157,8 +157,7 @@ def width_bins(
     """Count rows and sum scores by bin and outcome: tables of shape (batch, bins, 2); empty bins are 0.
 
     Scores and outcomes have shape (batch, rows), in any order. Bins are those of `Profile.width_cut`. Without `squares`, `square`
-    is
-    None.
+    is None.
     """
     counter = _BinCounter(scores.dtype, bins, closed, scores.shape[1])
     count, score, square = (np.empty((len(scores), bins, 2)) for _ in range(3))

@@ -132,7 +132,7 @@ class CellProfile(Profile):
         return share + (correction if name == "y" else mean * correction)
 
     def _cell_sums(self, name: Sum, cell: Indices) -> Float64s:
-        """Return the weighted sum of a quantity over each whole cell given by its row number, of the shape of `cell`."""
+        """Return the weighted sum of "w", "c", "y", "cc" or "cy" over each whole cell, given by its row number, (cells,)."""
         rows = self.cell_rows
         means = {"c": rows.score, "y": rows.outcome, "cc": rows.squares, "cy": rows.products}
         return rows.weight[cell] if name == "w" else rows.weight[cell] * means[name][cell]
@@ -214,9 +214,8 @@ class CellProfile(Profile):
 class _Pieces:
     """The cells of a sketch; those of several scores are divided into pieces of at most 1 / (4 `cells`) of the data.
 
-    A piece has at least the weight of one prediction.
-    Pieces of a cell have evenly spaced scores about the mean of the cell and whole weights; the sums of a cell do not change but
-    for the rounding of weights.
+    A piece has at least the weight of one prediction. Pieces of a cell have evenly spaced scores about the mean of the cell and
+    whole weights; the sums of a cell do not change but for the rounding of weights.
     """
 
     def __init__(self, profile: CellProfile, cells: int) -> None:

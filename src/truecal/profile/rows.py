@@ -298,7 +298,7 @@ class Unsorted:
         position = _below(width_bins.count.sum(axis=2)).astype(np.intp)
 
         def sums(name: str, fraction: Float64s | None = None) -> Float64s:
-            """Return the weighted sums of a quantity below the edges, shape (batch, bins + 1); `fraction` has no effect."""
+            """Return the sums of "w", "c", "y", "cc" or "cy" below the edges, shape (batch, bins + 1); `fraction` is not used."""
             return _width_sums(name, self._width_bins(bins, closed, squares=name == "cc"))
 
         return Cut(position, position, sums=sums)
@@ -331,7 +331,7 @@ class Unsorted:
         tie_fraction = (ranks - first) / np.maximum(last - first, 1)
 
         def sums(name: str, fraction: Float64s | None = None) -> Float64s:
-            """Return the sums of a quantity below the cuts, shape (1, q).
+            """Return the sums of "w", "c", "y", "cc" or "cy" below the cuts, shape (1, q).
 
             Of a group of equal scores that a cut splits, `fraction` lies below (None: the proportional share of its rows).
             """
@@ -356,7 +356,7 @@ class Unsorted:
         counted = next(iter(self._width.values()), None)
 
         def sums(name: str, fraction: Float64s | None = None) -> Float64s:
-            """Return the sums over all rows, shape (batch, 1), from the sums of bins where these are known."""
+            """Return the sums of "w", "c", "y", "cc" or "cy" over all rows, shape (batch, 1); `fraction` is not used."""
             if name == "w":
                 return ends.astype(np.float64)
             if counted is not None and (name != "cc" or counted.square is not None):
@@ -508,7 +508,7 @@ class SortedRows:
         return self._prefix[name]
 
     def _values(self, name: Sum) -> NDArray[Any]:
-        """Compute the terms of a prefix sum, the quantity of every row times its weight, shape (batch or 1, rows)."""
+        """Compute the terms of a prefix sum, (batch or 1, rows): the weight times 1 ("w"), c, y, c*c ("cc") or c*y ("cy")."""
         if name == "w":
             return np.ones((1, self.rows)) if self.weights is None else self.weights
         values: Any = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]

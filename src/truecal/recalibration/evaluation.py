@@ -121,7 +121,10 @@ class EvaluationRow:
         )
 
     def record(self) -> dict[str, Any]:
-        """Return the numbers by name, intervals as `<name>_low` and `<name>_high`."""
+        """Return "recalibrator" and the numbers by attribute, with `<name>_low` and `<name>_high` of intervals.
+
+        Parts of a score are `<score>_calibration` and `<score>_refinement`; "error" is the value of the estimate.
+        """
         record: dict[str, Any] = {"recalibrator": self.name}
         for score, split in (("log_loss", self.log_loss_split), ("brier", self.brier_split)):
             record[score] = getattr(self, score)
@@ -218,7 +221,7 @@ class Evaluation(Tabular):
         return best, f"{parameters}, the fewest of those tied at the lowest {self._score_name()} (with {tied}){losing}"
 
     def frame(self) -> Frame:
-        """Return a table with one row per recalibrator."""
+        """Return one row per recalibrator with the columns of :meth:`EvaluationRow.record`."""
         return Frame.from_records([row.record() for row in self.rows])
 
     def __str__(self) -> str:
@@ -242,11 +245,11 @@ class Evaluation(Tabular):
         return "\n".join(lines)
 
     def _score_name(self) -> str:
-        """Return the name of the score by which maps are ranked, as it is printed."""
+        """Return the name of the score by which maps are ranked, as it is printed: "Brier score" or "log loss"."""
         return "Brier score" if self.score == "brier" else self.score
 
     def _describe_decomposition(self) -> str:
-        """Write the score of the uncalibrated predictions as the sum of its parts."""
+        """Write the score of the uncalibrated predictions as calibration, with its interval, plus refinement."""
         before = self[BEFORE]
         is_log_loss = self.score == "log loss"
         total, split = (before.log_loss, before.log_loss_split) if is_log_loss else (before.brier, before.brier_split)
@@ -636,7 +639,7 @@ class BinChoice(Tabular):
     recommended_by_plugin: int | None
 
     def frame(self) -> Frame:
-        """Return a table with one row per number of bins."""
+        """Return one row per number of bins with the attributes of :class:`BinCandidate`."""
         return Frame.from_records(map(vars, self.candidates))
 
     def __str__(self) -> str:

@@ -243,7 +243,7 @@ def torch_module(graph: Graph, *, single_column: bool) -> "torch.nn.Module":
     root, code = torch.nn.Module(), fx.Graph()
 
     def add_operation(operation: str, operands: list[Any]) -> Any:
-        """Add the call of an operation and return its node."""
+        """Add the call of an operation on nodes of the torch graph, and return its node."""
         if operation == "round_to_float32":
             return code.call_method("to", (code.call_method("to", (operands[0], torch.float32)), torch.float64))
         if operation == "column_stack":

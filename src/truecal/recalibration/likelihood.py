@@ -308,9 +308,8 @@ def fit_floored_temperature(data: LabelledLogits) -> tuple[float, float]:
 
     How improbable "0" is depends on where it came from: one vote among ten in a nearest-neighbour model, the smallest float in a
     naive Bayes model. So c is a parameter of the likelihood as T is. For every c the likelihood is concave in 1 / T; c is
-    searched
-    on a grid scaled by the largest difference between two possible logits of a row, then between the neighbours of the best
-    point.
+    searched on a grid scaled by the largest difference between two possible logits of a row, then between the neighbours of the
+    best point.
     """
     scale = data.spread() or 1.0
 

@@ -459,8 +459,7 @@ def fit_with_added_one(w: Float64s, ones: Float64s) -> Float64s:
     `w` and `ones` are the weights, and the weights of positive outcomes, of rising scores. Algorithms 1 and 2 of Vovk, Petej and
     Fedorova (2015). The fit is the slope of the greatest convex minorant of the points (total weight, total of ones). A 1 added
     before all rows puts the point (-1, -1) in front; moving it past one score at a time replaces a single point, and only the
-    left
-    end of the minorant changes. Each point enters and leaves the stack of corners once.
+    left end of the minorant changes. Each point enters and leaves the stack of corners once.
     """
     px, py = np.r_[-1.0, 0.0, np.cumsum(w)].tolist(), np.r_[-1.0, 0.0, np.cumsum(ones)].tolist()
     stack: list[tuple[float, float]] = []

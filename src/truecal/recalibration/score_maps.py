@@ -124,8 +124,7 @@ class ScoreRecalibrator(Recalibrator):
         """Return lower and upper limits of outputs X, (n,) for two classes, else (n, K) with the columns as `classes_`.
 
         `limits` takes a map and the scores of a class, (n,), and returns their lower and upper limits. With two classes they are
-        those
-        of the second.
+        those of the second.
         """
         scores = self._scores(self._check_outputs(X).astype(np.float64), len(self.classes_))
         if len(self.classes_) == 2:

@@ -418,8 +418,7 @@ def _fit_binary_inverse(logits: Floats, correct: Float64s, weights: Float64s) ->
     """Fit the inverse temperature whose confidence has the least binary log loss, with Platt's targets.
 
     `correct` (n,) is 1 where the largest of the logits (n, K) is the label. One variable, u = log(1 / T), searched over four
-    orders
-    of magnitude on each side of where logits are of order one.
+    orders of magnitude on each side of where logits are of order one.
     """
     from scipy.optimize import minimize_scalar
 

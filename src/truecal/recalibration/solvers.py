@@ -61,7 +61,7 @@ def _fit_penalised(data: LabelledLogits, start: Float64s, penalty: float) -> tup
     separable = False
 
     def loss(theta: Float64s) -> tuple[float, Float64s]:
-        """Compute the penalised mean loss and its gradient."""
+        """Compute the penalised mean loss and its gradient at theta, multiples of `start` and then K biases."""
         nonlocal separable
         value, by_scale, by_bias, labels_lead = affine_loss(data, start * theta[:scales], theta[scales:])
         separable |= labels_lead
@@ -128,9 +128,10 @@ class SmoothLogs:
 
 
 def fit_matrix(data: LabelledLogits, smooth: SmoothLogs, penalty: Penalty) -> tuple[Float64s, Float64s]:
-    """Fit D and b, the minimum stated above, by L-BFGS from 0, in variables scaled by the expected curvature.
+    """Fit D and b of softmax(x + D x + b), x = smooth(logits), by penalised maximum likelihood: L-BFGS from 0.
 
-    Returns D of shape (K, K), or its diagonal (K,) where `penalty.off_diagonal` is None, and b (K,).
+    Returns D of shape (K, K), or its diagonal (K,) where `penalty.off_diagonal` is None, and b (K,). Variables are scaled by the
+    expected curvature.
     """
     from scipy.optimize import minimize
 
@@ -283,14 +284,14 @@ def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s
     count = features.shape[1]
 
     def fit_subset(free: Sequence[int]) -> Float64s:
-        """Fit the slopes of the features `free`, with all others at 0."""
+        """Fit the slopes of the features `free` (indices), with all others at 0; return slopes and c, (k + 1,)."""
         coefficients = np.zeros(count + 1)
         fit = _fit_least_squares if squared else special.fit_curve
         coefficients[[*free, count]] = fit(features[:, list(free)], targets, weights)
         return coefficients
 
     def loss(coefficients: Float64s) -> float:
-        """Compute the criterion of the fit."""
+        """Compute the criterion of slopes and c, (k + 1,): minus log likelihood, or the weighted sum of squared errors."""
         value = features @ coefficients[:-1] + coefficients[-1]
         if squared:
             return float(weights @ (special.expit(value) - targets) ** 2)
@@ -373,7 +374,10 @@ class _SplineProblem:
         )
 
     def solve(self, theta: Float64s) -> Float64s:
-        """Minimise the penalised loss from `theta` by Newton steps under the bounds, halved until the loss falls."""
+        """Minimise the penalised loss from `theta` (knots + 1,) under the bounds, by Newton steps halved until the loss falls.
+
+        Returns the last theta where no step lowers the loss.
+        """
         from scipy.optimize import lsq_linear
 
         size = len(theta)

@@ -106,11 +106,15 @@ class DecisionCells:
 
     @cached_property
     def losses(self) -> Float64s:
-        """Losses (1) of the rows, with the same candidates for the best cut as in redraws, shape (T,)."""
+        """Losses (T,) of the rows as by :meth:`values`, with the same candidates for the best cut as in redraws."""
         return self.values(self.counts[None], self.events[None])[0][0]
 
     def values(self, counts: Float64s, events: Float64s) -> tuple[Float64s, Float64s]:
-        """Compute losses and costs (1), (B, T) each, of numbers of rows and of events in the cells, (B, G) each."""
+        """Compute losses and costs at the thresholds, (B, T) each, of numbers of rows and of events in the cells, (B, G) each.
+
+        With V(s) the mean over all rows of y - t, counted in cells from s on: the loss is max V less V at the threshold t, the
+        cost (1 - t) times the rate of events less V there.
+        """
         n = counts.sum(axis=1, keepdims=True)
         rows_above, events_above = (
             np.pad(np.cumsum(a[:, ::-1], axis=1)[:, ::-1] / n, ((0, 0), (0, 1))) for a in (counts, events)

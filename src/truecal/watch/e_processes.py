@@ -494,8 +494,7 @@ class MeanError:
         """Return lower and upper limit of the confidence sequence, which hold at all times together with probability 1 - alpha.
 
         They are mean -+ d within [-1, 1], d the smallest at which the mean of exp(b size d - psi(b) squares) over 30 bets b
-        reaches
-        2 / alpha, with psi(b) = -log(1 - b) - b and b = 0.9 2^(-k/2), k = 0..29.
+        reaches 2 / alpha, with psi(b) = -log(1 - b) - b and b = 0.9 2^(-k/2), k = 0..29.
 
         >>> [round(end, 4) for end in MeanError(3000, 60.0, 500.0).interval(0.05)]
         [-0.0079, 0.0479]
