@@ -40,7 +40,7 @@ CALLS = {
     "inference.bootstrap": (lambda f, *x, **o: f(tc.BinnedECE(), *x, resamples=50, **o), lambda r: r.interval()),
     "inference.rank_series_test": (lambda f, *x, **o: f(*x, **o), lambda r: r.p_value),
     "decision_loss": (lambda f, *x, **o: f(*x, thresholds=[0.2, 0.4], **o), str),
-    "inference.decompose_score": (lambda f, *x, **o: f(*x, **o), str),
+    "scores.decompose_score": (lambda f, *x, **o: f(*x, **o), str),
     "lab.how_biased": (lambda f, *x, **o: f(*x, m=5, **o), str),
 }
 OTHERS = {
