@@ -148,7 +148,7 @@ def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped:
         "steps": [step.to_dict() for step in steps],
         "skipped": [{"at": time, "reason": reason} for time, reason in skipped.items()],
     }
-    off = {"any_alarm": float(conclusion.off)}
+    off = {"any_alarm": float(not conclusion.passed)}
     statements = []
     for group in conclusion.step.groups.values():
         numbers = group.to_dict()

@@ -50,11 +50,6 @@ class WatchConclusion:
         return tuple(sorted(groups, key=lambda group: -group.log_e))
 
     @property
-    def off(self) -> bool:
-        """Whether there is an alarm or a change."""
-        return bool(self.step.alarm or self.step.changed)
-
-    @property
     def headline(self) -> str:
         """The verdict in a word: "Alarm", else "Changed", else "No alarm"."""
         return "Alarm" if self.step.alarm else "Changed" if self.step.changed else "No alarm"
@@ -62,18 +57,17 @@ class WatchConclusion:
     @property
     def passed(self) -> bool:
         """Whether there is neither an alarm nor a change."""
-        return not self.off
+        return not (self.step.alarm or self.step.changed)
 
     @property
     def sentence(self) -> str:
-        """Sentence on the affected group of most evidence: "off by more than 0.02 since about 2026-05-11; <where>.
+        """Sentence on the affected group of most evidence, when and where it is off, and the advice.
 
-        Advice: <remedy>."
-
-        Its name precedes it among several groups, with the number of affected ones if there are more. Without an alarm or change:
-        "No sign that calibration is off by more than 0.02, after 20 batches."
+        Such as "off by more than 0.02 since about 2026-05-11; <where>. Advice: <remedy>." Its name precedes it among several
+        groups, with the number of affected ones if there are more. Without an alarm or change: "No sign that calibration is off
+        by more than 0.02, after 20 batches."
         """
-        if not self.off:
+        if self.passed:
             batches = "1 batch" if self.batches == 1 else f"{self.batches} batches"
             return f"No sign that calibration is off by more than {self.tolerance:g}, after {batches}."
         groups = self.step.groups.values()
