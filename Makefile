@@ -15,7 +15,7 @@ ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 WORKERS := $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 # What every change of the core can break, without simulations: see CONTRIBUTING.md for the measured time.
 QUICK := tests/predictions tests/profile tests/lenses tests/estimators tests/recalibration tests/selective tests/tools tests/conformance \
-	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
+	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/scores
 .PHONY: help demo papers test test-all test-adapters quick check picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
 
 help:                    ## this list
@@ -68,7 +68,8 @@ test-lowest:             ## the quick tests with the lowest versions that pyproj
 	$(PYTHON) -m tools.lowest > .venv-lowest/lowest.txt
 	$(call INSTALL,.venv-lowest) -r .venv-lowest/lowest.txt
 	$(call INSTALL,.venv-lowest) --no-deps -e .
-	.venv-lowest/$(SCRIPTS)/pytest -n auto -m 'not slow and not full' $(QUICK) $(ARGS)
+	.venv-lowest/$(SCRIPTS)/pytest -n auto -m 'not slow and not full' --hypothesis-profile=quick $(QUICK) \
+		tests/engines/test_scan.py tests/engines/test_same_files.py $(ARGS)
 
 test-adapters:           ## the adapters against the real packages (lm-eval, Inspect, evaluate, MLflow, wandb, skore), in an environment of their own
 	$(PYTHON) -m venv .venv-adapters

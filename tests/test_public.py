@@ -31,6 +31,7 @@ def run(code: str) -> str:
 
 
 def test_every_public_name_is_there_and_documented():
+    pytest.importorskip("torch")  # truecal.train is a public name
     for name in tc.__all__:
         assert getattr(tc, name).__doc__, name
     assert sorted(tc.__all__) == tc.__all__
@@ -65,6 +66,7 @@ def test_editors_see_the_names_that_are_there_at_run_time():
 
 
 def test_importing_a_module_never_hides_a_function():
+    pytest.importorskip("torch")
     code = "import pkgutil, types, truecal as tc; [__import__(f'truecal.{m.name}') for m in pkgutil.iter_modules(tc.__path__)]"
     answer = run(f"{code}; print(*[n for n in tc.__all__ if isinstance(getattr(tc, n), types.ModuleType)])")
     assert answer.split() == [name for name in SURFACE.split() if name in MODULES]

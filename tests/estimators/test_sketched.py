@@ -114,6 +114,17 @@ def test_the_probed_bound_holds_on_any_scores(scores, seed, estimator):
     assert away <= result.sketch_error
 
 
+@pytest.mark.parametrize("low", [0.0, 0.01, 0.3])
+@pytest.mark.parametrize("estimator", PROBED)
+def test_the_probed_bound_holds_for_scores_that_differ_in_the_last_digit(estimator, low):
+    rng = np.random.default_rng(5)
+    rows = rng.random(300) < 0.5
+    c = np.where(rows, np.nextafter(low, 1.0), low)
+    for y in (rows, ~rows, rng.random(300) < 0.5, np.ones(300)):
+        _, result, away = both(estimator, c, y.astype(int))
+        assert away <= result.sketch_error
+
+
 @given(st.integers(20, 400), st.integers(0, 2**32), st.sampled_from(PROVED[:13]))
 def test_never_further_than_stated_with_importance_weights(n, seed, estimator):
     rng = np.random.default_rng(seed)

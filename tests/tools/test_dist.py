@@ -47,3 +47,12 @@ def test_all_places_agree_on_the_version():
     assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.M)
     assert f'version = "{version}"' in (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_recipe_and_the_hook_ask_for_the_versions_of_the_project():
+    project = (ROOT / "pyproject.toml").read_text()
+    for path in (ROOT / "packaging" / "conda" / "meta.yaml", ROOT / ".pre-commit-hooks.yaml"):
+        text = path.read_text().replace("matplotlib-base", "matplotlib").replace("- python >=3.11", "")
+        bounds = re.findall(r"([a-z][a-z-]+) ?>=([0-9.]+)", text)
+        assert len(bounds) >= 3
+        assert [f"{path.name}: {name}" for name, version in bounds if f"{name}>={version}" not in project] == []

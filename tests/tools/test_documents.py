@@ -22,6 +22,13 @@ def test_what_the_guide_calls_make_has():
     assert set(re.findall(r"make ([a-z]+)", GUIDE)) - {"all"} <= targets
 
 
+def test_the_tests_that_make_names_exist():
+    paths = re.findall(r"\btests/[\w/.-]+", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert "tests/estimators" in paths
+    # data is no part of the repository
+    assert not [path for path in paths if "/data" not in path and not (ROOT / path).exists()]
+
+
 def test_files_that_the_guide_names_exist():
     for path in re.findall(r"`((?:src|tests|docs|tools)/[\w/.-]+\.\w+)`", GUIDE):
         assert (ROOT / path).exists(), path

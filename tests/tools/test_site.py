@@ -2,6 +2,8 @@
 
 import pytest
 
+pytest.importorskip("griffe", reason="the builder of the documentation is not installed")
+
 from tools.site.docstrings import readable
 from tools.site.examples import are_abbreviated, copyable, with_copyable_examples
 from tools.site.formulas import with_formulas

@@ -170,6 +170,13 @@ def split_mixed_cells(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> P
     first = np.where(mixed, np.where(zeros_first, 1 - rate, rate), 0.5)  # share of the cell's weight that comes first
     down, up = (score - profile.low) / np.maximum(1 - first, 1e-300), (profile.high - score) / np.maximum(first, 1e-300)
     room = np.where(ranged, np.maximum(np.minimum(down, up), 0.0) / 2, 0.0)
+    before_score, after_score = score - room * (1 - first), score + room * first
+    # scores of a cell that differ in the last digit only have no room between them, and are no tie
+    one_digit = ranged & (before_score == after_score)
+    before_score, after_score = (
+        np.where(one_digit, profile.low, before_score),
+        np.where(one_digit, profile.high, after_score),
+    )
     first_weight = weight * first
     if profile.counted:
         first_weight = np.rint(first_weight)
@@ -185,7 +192,7 @@ def split_mixed_cells(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> P
     before = np.where(mixed, np.where(zeros_first, 0.0, 1.0), rate)
     after = np.where(mixed, 1.0 - before, rate)
     return Profile(
-        np.maximum.accumulate(rows(score, score - room * (1 - first), score + room * first), axis=1),
+        np.maximum.accumulate(rows(score, before_score, after_score), axis=1),
         rows(rate, before, after),
         rows(weight, first_weight, weight - first_weight),
         rows(profile.squares[0], profile.squares, profile.squares),
