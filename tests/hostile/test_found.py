@@ -162,15 +162,6 @@ def test_the_largest_gap_of_a_dirichlet_world():
     assert world.true_class_wise_error(20) < world.true_class_wise_error(np.inf)
 
 
-@pytest.mark.parametrize("megabytes", [float("nan"), 1e308])
-def test_pages_of_no_size_are_refused(megabytes, tmp_path):
-    from tools.hostile.processes import make_study
-
-    store = tc.study.Study.read(make_study(tmp_path, 1)).run(tmp_path / "store", workers=1)
-    with pytest.raises(TruecalError, match="megabytes must lie strictly between 0 and 10000"):
-        tc.pages.report_study(store, tmp_path / "page.html", megabytes=megabytes)
-
-
 @pytest.mark.parametrize("classes", [None, 2])
 def test_labels_of_more_classes_than_said_are_not_blended(classes):
     """Without classes, labels 0, 1 and 2 became targets such as 1.99."""

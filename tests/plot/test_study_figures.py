@@ -190,7 +190,7 @@ def test_panels_that_share_an_axis_show_all_models(imported, name):
         heights = np.concatenate([points.get_offsets()[:, 1] for points in ax.collections if len(points.get_offsets())])
         assert bottom == 0
         assert heights.max() < top
-    assert [ax.get_ylabel() for ax in panels].count("ece-mass-100-l1") == len(drawn.panels)
+    assert [ax.get_ylabel() for ax in panels].count("Calibration error\n(ece-mass-100-l1)") == len(drawn.panels)
 
 
 def test_a_figure_of_one_panel_fits_a_column(imported):

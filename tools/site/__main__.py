@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.site import example_study, gallery
+from tools.site import gallery
 from tools.site.examples import with_copyable_examples
 from tools.site.formulas import with_formulas
 
@@ -26,7 +26,6 @@ def stage() -> None:
         text = page.read_text(encoding="utf-8")
         page.write_text(with_formulas(with_copyable_examples(text, str(page))), encoding="utf-8")
     gallery.write(STAGED)
-    example_study.write(STAGED)
 
 
 def main() -> int:

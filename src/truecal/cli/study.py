@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import click
 
@@ -341,20 +341,18 @@ def page(
     store: str,
     *,
     title: str | None = None,
-    megabytes: Annotated[float, click.FloatRange(1.0)] = 3.0,
     out: WriteTo = "study.html",
 ) -> Reply:
-    """Write a self-contained HTML page that explores the results in STORE.
+    """Write a self-contained HTML page of the results in STORE.
 
-    Calibration against error with the Pareto front, for every metric, dataset, severity and recalibrator; a reliability diagram of
-    every model; the analyses of the study; and whether the ranking is supported by the intervals. The page opens offline.
+    The models with their numbers; every analysis of the study with its figure and table, before and after recalibration; and
+    whether intervals support the first place. The page opens offline.
 
-    --title TEXT     Heading of the page.  [default: the name of the study]
-    --megabytes MB   How large the page may be; what does not fit is left out, details first.
-    --out FILE       Where to write the page.
+    --title TEXT  Heading of the page.  [default: the name of the study]
+    --out FILE    Where to write the page.
     """
     with working("gathering the numbers"):
-        path = tc.report(tc.study.Store(store), out, title=title, megabytes=megabytes, command=command_line())
+        path = tc.report(tc.study.Store(store), out, title=title, command=command_line())
     return page_written("study-page-written", path, store=store)
 
 

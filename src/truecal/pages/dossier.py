@@ -6,9 +6,7 @@ Items not about calibration or its evaluation are left to the authors.
 
 import os
 from collections.abc import Sequence
-from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import truecal as tc
 from truecal.clinical.decisions import DecisionCurve
@@ -17,8 +15,9 @@ from truecal.errors import InputError, extra
 from truecal.lenses.lens import Lens
 from truecal.pages.model import FORESTS, MAX_FOREST_GROUPS, group_errors, slope_of
 from truecal.pages.records import Provenance
-from truecal.pages.render import render, write_page
+from truecal.pages.render import picture, render, write_page
 from truecal.pages.sources import source_of
+from truecal.plot.display import Display
 
 _THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # of the table of net benefit unless others are given
 
@@ -113,28 +112,25 @@ def write_dossier(
 
 
 def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
-    """Return the figures of the dossier as SVG by their captions; forest plots for up to MAX_FOREST_GROUPS sites."""
+    """Return addresses of the figures of the dossier by their captions; forest plots for up to MAX_FOREST_GROUPS sites."""
     flexible = tc.plot.FlexibleDisplay.from_curves({"spline": result.curve}, scores=result.cohort.scores, plot=False)
     decision = tc.plot.DecisionDisplay.from_curve(curve, plot=False)
     figures = {
         "Flexible calibration curve with pointwise (dark) and simultaneous (light) band; "
-        "distribution of the risks beneath.": _svg(flexible, 4.6),
-        "Decision curve: net benefit of the model, with its interval.": _svg(decision, 4.6),
+        "distribution of the risks beneath.": _draw(flexible, 4.6),
+        "Decision curve: net benefit of the model, with its interval.": _draw(decision, 4.6),
     }
     if result.sites is not None and len(result.sites.names) <= MAX_FOREST_GROUPS:
         height = min(1.0 + 0.3 * (len(result.sites.names) + 2), 12.6)  # figure and caption stay on one page
         for name, title in FORESTS.items():
             display = tc.plot.ForestDisplay.from_sites(result.sites, name, plot=False)
-            figures[f"{title} by {' x '.join(result.sites.by)}."] = _svg(display, height)
+            figures[f"{title} by {' x '.join(result.sites.by)}."] = _draw(display, height)
     return figures
 
 
-def _svg(display: Any, height: float) -> str:
-    """Draw a display as an SVG element, 4.6 inches wide and `height` inches high; the same data give the same text."""
-    with extra("matplotlib").rc_context({"svg.hashsalt": "truecal", "font.size": 9}):
-        canvas = extra("matplotlib.figure").Figure(figsize=(4.6, height), layout="constrained")
-        display.plot(canvas.add_subplot())
-        text = StringIO()
-        canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    drawing = text.getvalue()
-    return drawing[drawing.index("<svg") :]
+def _draw(display: Display, height: float) -> str:
+    """Draw a display 4.6 inches wide and `height` inches high; return the address of the picture."""
+    with extra("matplotlib").rc_context({"font.size": 9}):
+        figure = extra("matplotlib.figure").Figure(figsize=(4.6, height), layout="constrained")
+        display.plot(figure.add_subplot())
+        return picture(figure)

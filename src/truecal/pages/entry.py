@@ -74,7 +74,7 @@ def report(x: Reported, /, path: str | os.PathLike[str], **settings: Any) -> Pat
 
     Of several models: `reference` (compare every model with this one only), `max_increase` (a gate against it), `key` (pair
     rows by this column), `paired` (True), `lens`, `level`, `resamples` (1000) and `rng`. Labels may be each model's own, and a
-    column `task` adds a table by task. Of a study: `megabytes` (3.0), how large the page may be.
+    column `task` adds a table by task.
 
     See Also
     --------
@@ -109,10 +109,9 @@ def report_study(
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
-    megabytes: float = 3.0,
     command: str | None = None,
 ) -> Path:
-    """Write the page that explores the store of a study, and return its path.
+    """Write the page of a study from its store, and return its path.
 
     Parameters
     ----------
@@ -122,9 +121,6 @@ def report_study(
         Where to write.
     title : str, optional
         Heading of the page; default the name of the study.
-    megabytes : float, default 3.0
-        How large the page may be; metrics and diagrams that do not fit are left out, the least asked for first, and named
-        on the page.
     command : str, optional
         What produced the page, for the reproducibility box.
 
@@ -135,4 +131,4 @@ def report_study(
     options.path(path)
     study = tc.study.Store(store) if isinstance(store, str | os.PathLike) else store
     options.instance(study, tc.study.Store, "store", "a study's store or its folder")
-    return write_page(path, lambda: gather_study(study, title=title, megabytes=megabytes, command=command).html())
+    return write_page(path, lambda: gather_study(study, title=title, command=command).html())

@@ -1,4 +1,4 @@
-"""Records that pages are drawn from, and where a page came from."""
+"""Where a page came from: versions, options, the command, and a fingerprint of the data."""
 
 import hashlib
 import platform
@@ -6,15 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from truecal.table import plain
-
-# ----------------------------------------------------------------------------------------------------
-# Where a page came from: versions, options, the command, and a fingerprint of the data
 
 _PACKAGES = ("truecal", "numpy", "scipy", "scikit-learn", "polars", "jinja2", "vl-convert-python")
 
@@ -74,14 +68,3 @@ def fingerprint(arrays: Sequence[NDArray[np.generic] | None]) -> str:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-# ----------------------------------------------------------------------------------------------------
-# Records as JSON
-
-SCHEMA_VERSION = 1
-
-
-def document(kind: str, **content: object) -> dict[str, Any]:
-    """Return a record with schema and version first: {"schema": "truecal.<kind>", "version": 1, ...}."""
-    return {"schema": f"truecal.{kind}", "version": SCHEMA_VERSION, **plain(content)}

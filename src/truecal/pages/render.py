@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from io import BytesIO
 from math import inf, isfinite
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,7 +40,7 @@ _SCRIPTS = {  # of the folder assets, by the template that they draw for
     "model.html": "theme rates measure tables curves model",
     "comparison.html": "theme tables curves comparison",
     "watch.html": "theme tables watch",
-    "study.html": "theme rates tables study_numbers study_charts study_glance study",
+    "study.html": "theme tables study",
 }
 
 
@@ -68,11 +69,11 @@ def render(template: str, data: Mapping[str, object] | None = None, **context: A
         code = "\n".join(asset(f"assets/{name}.js") for name in _SCRIPTS[template].split())
         specs = {name: json.loads(asset(f"specs/{name}.json")) for name in re.findall(r"chartSpec\('(\w+)'", code)}
         scripts = {
-            "library": charting_bundle(),
+            "library": charting_bundle() if specs else "",
             "numbers": script_json(plain({**data, "specs": specs})),
             "code": inert(f"(() => {{\n'use strict';\n{code}\n}})();"),
         }
-    hashes = " ".join(f"'sha256-{_digest(scripts[name])}'" for name in ("library", "code") if name in scripts)
+    hashes = " ".join(f"'sha256-{_digest(scripts[name])}'" for name in ("library", "code") if scripts.get(name))
     style = asset("assets/page.css")
     return str(_environment().get_template(template).render(scripts=scripts, hashes=hashes, style=style, **context))
 
@@ -166,6 +167,15 @@ def _prose(value: str) -> Any:
 def asset(path: str) -> str:
     """Return the text of a file of this folder: a style sheet, script or chart specification."""
     return files("truecal.pages").joinpath(path).read_text(encoding="utf-8")
+
+
+def picture(figure: Any) -> str:
+    """Close a matplotlib figure and return it as an SVG in a data address; equal figures give equal addresses."""
+    content = BytesIO()
+    with extra("matplotlib").rc_context({"svg.hashsalt": "truecal"}):
+        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+    extra("matplotlib.pyplot").close(figure)
+    return f"data:image/svg+xml;base64,{b64encode(content.getvalue()).decode()}"
 
 
 def script_json(value: Any) -> str:

@@ -1,35 +1,29 @@
-"""The pages of a study and of a comparison of interventions: analyses as tables, and the numbers that the explorer draws."""
+"""The pages of a study and of a comparison of interventions: analyses as tables with their figures."""
 
 import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
 import truecal as tc
-from truecal import options
-from truecal.errors import InputError
-from truecal.pages.records import document, now, versions
-from truecal.pages.render import asset, charting_bundle, render, write_page
-from truecal.study import store
+from truecal import digits
+from truecal.errors import InputError, extra
+from truecal.pages.records import Provenance
+from truecal.pages.render import Page, asset, picture, render, write_page
+from truecal.plot.figures import FigureData, draw_figure
 from truecal.study.interventions.comparison import InterventionComparison
 from truecal.study.store import pl
 
-_MAX_ROWS = 120  # of the table of an analysis
+_MAX_ROWS = 400  # of the table of an analysis
 _MAX_RANKED = 6  # metrics whose rankings are compared
 _MAX_WARNINGS = 5
-_MAX_COVARIATE_VALUES = 12  # values with distinct colours
-_REST_OF_PAGE = 90_000  # bytes of styles, scripts and words
-_CELL = 30  # bytes of the markup of a table cell
-_VALUE_UNIT, _LIMIT_UNIT, _DIAGRAM_UNIT = 1_000_000, 10_000, 10_000  # numbers are whole multiples of 1 / these
-_CONDITION = ["dataset", "severity", "recalibrator", "selection"]
 _SCORES = ("nll", "brier")
 _LENSES = ("top-label", "", "class-wise", "all-label")
-_SCHEMES = ("mass", "width")
 
 
 @cache
@@ -39,18 +33,21 @@ def _analysis_texts() -> dict[str, Any]:
     return words
 
 
-def measure_label(metric: str, bins: int | None, norm: float | None, scheme: str | None) -> str:
+def describe_metric(metric: str, bins: int | None, norm: float | None, scheme: str | None) -> str:
     """Name a metric in words; bins, norm and scheme are left out where None.
 
-    >>> measure_label("ece-width-15-l1", 15, 1.0, "width"), measure_label("nll", None, None, None)
-    ('Binned error, 15 bins, equal width, mean absolute', 'Log loss (NLL)')
+    >>> describe_metric("ece-width-15-l1", 15, 1.0, "width"), describe_metric("nll", None, None, None)
+    ('calibration error (binned, 15 bins, equal width, mean absolute)', 'log loss')
     """
-    titles = _analysis_texts()["metrics"]
-    words = [titles.get(metric, titles.get(metric.partition("-")[0], metric))]
+    texts = _analysis_texts()
+    if metric in texts["metrics"]:
+        return str(texts["metrics"][metric])
+    words = [texts["estimators"].get(metric.partition("-")[0], metric)]
     words += [] if bins is None else [f"{bins} bins"]
     words += [f"equal {scheme}"] if scheme in ("width", "mass") else []
     norms = {1.0: "mean absolute", 2.0: "root mean square", inf: "maximum"}
-    return ", ".join(words if norm is None else [*words, norms.get(norm, f"norm {norm:g}")])
+    words += [] if norm is None else [norms.get(norm, f"norm {norm:g}")]
+    return f"calibration error ({', '.join(words)})"
 
 
 def _metric_rank(measure: tuple[str, str]) -> tuple[int, int, int, str, str]:
@@ -116,10 +113,9 @@ class Results:
 
     @property
     def name(self) -> str:
-        """The main metric in words, beginning with a lower-case letter."""
+        """The main metric in words."""
         about = self.frame.filter(self.frame["metric"] == self.metric).row(0, named=True)
-        label = measure_label(self.metric, about["bins"], about["norm"], about["scheme"])
-        return label[0].lower() + label[1:]
+        return describe_metric(self.metric, about["bins"], about["norm"], about["scheme"])
 
     @property
     def recalibrators(self) -> list[str]:
@@ -168,12 +164,11 @@ def _run_analysis(question: str, results: Results, after: str) -> Answer:
     return result.notes, (table.sort(order, maintain_order=True) if order else table).to_dicts()
 
 
-def analyses(study: Any, frame: Any) -> list[dict[str, Any]]:
+def analyses(results: Results) -> list[dict[str, Any]]:
     """Return a section per analysis, with the study's main metric, before and after recalibration.
 
     An analysis that is not possible gives a note with the reason.
     """
-    results = Results.of(study, frame)
     sections = []
     for question in _analysis_texts()["questions"]:
         if question == "after":  # a section per recalibrator
@@ -184,6 +179,10 @@ def analyses(study: Any, frame: Any) -> list[dict[str, Any]]:
             sections.append(
                 _section(question, question, results, ["none"] if is_temperatures else results.recalibrators)
             )
+    stated: set[str] = set()
+    for section in sections:  # a note that holds for several analyses is stated once
+        section["notes"] = [note for note in section["notes"] if note not in stated]
+        stated.update(section["notes"])
     return sections
 
 
@@ -192,24 +191,27 @@ def _section(name: str, question: str, results: Results, recalibrators: list[str
     several_recalibrators = len(recalibrators) > 1
     spec = _analysis_texts()["questions"][question]
     metrics = ", ".join(results.metrics)
-    named = {"name": results.name, "Name": _capitalized(results.name), "metrics": metrics, "recalibrator": effect}
+    named = {"name": results.name, "metrics": metrics, "recalibrator": effect}
     notes: list[str] = []
     rows: list[list[tuple[str, float | str]]] = []
     for after in recalibrators:
         words = "before" if after == "none" else f"after {after}"
+        when = f" ({words}{' recalibration' if after == 'none' else ''})" if several_recalibrators else ""
         try:
             remarks, answers = _run_analysis(question, results, after)
         except InputError as error:
-            notes.append(f"Not for this study{f', {words}' if several_recalibrators else ''}: {error}.")
+            notes.append(f"Not possible for this study{when}: {error}")
             continue
-        notes += [f"{note} [{words}]" if several_recalibrators else note for note in remarks]
+        notes += [f"{note}{when}" for note in remarks]
         for row in answers:
             cells = [_table_cell(kind, [row[field] for field in fields]) for _, kind, *fields in spec["columns"]]
             rows.append([*cells, (words, words)] if several_recalibrators else cells)
     listed = rows[:_MAX_ROWS]
+    figure = _draw_figure(spec["figure"], results, effect or None) if "figure" in spec else None
     return {
         "id": name,
         **{key: re.sub(r"\{(\w+)\}", lambda match: named[match[1]], spec[key]) for key in ("heading", "intro")},
+        "figure": figure,
         "notes": [_capitalized(note) + ("" if note.endswith((".", "?")) else ".") for note in notes],
         "header": [title for title, *_ in spec["columns"]] + (["Recalibration"] if several_recalibrators else [])
         if rows
@@ -220,204 +222,40 @@ def _section(name: str, question: str, results: Results, recalibrators: list[str
     }
 
 
+def _draw_figure(name: str, results: Results, after: str | None) -> str | None:
+    """Draw a figure of `truecal study figure` for the main metric; return its address, None where the results do not allow it."""
+    try:
+        data = FigureData.of(results.store, metric=results.metric, after=after)
+        if name == "natural" and len(data.natural_datasets()) == 1:  # the figure of recalibration shows it
+            return None
+        figure = draw_figure(data, name).plot().figure_
+    except InputError:
+        return None
+    return picture(figure)
+
+
 def _capitalized(words: str) -> str:
     """Return text with a capital first letter."""
     return words[:1].upper() + words[1:]
 
 
 # ----------------------------------------------------------------------------------------------------
-# The numbers that the explorer draws: one mean over seeds per model, place and measure, packed as whole numbers
-
-
-def explorer_numbers(frame: Any, *, room: int) -> tuple[dict[str, Any], list[str]]:
-    """Return the results of a store packed into about `room` bytes of JSON, and the labels of metrics that do not fit.
-
-    Metrics go in by `_metric_rank`; the error rate and one other metric are always included.
-    """
-    models = explorer_models(frame)
-    index = {model["name"]: i for i, model in enumerate(models)}
-    means = _mean_over_seeds(frame)
-    counted = means.group_by(_CONDITION).agg(pl.col("n").max(), pl.col("seeds").max()).sort(_CONDITION)
-    condition_index = {tuple(row): i for i, row in enumerate(counted.select(_CONDITION).iter_rows())}
-    measures: list[dict[str, Any]] = []
-    packed: list[Any] = []
-    left_out: list[str] = []
-    used = 0
-    groups = means.partition_by(["lens", "metric"], as_dict=True)
-    for lens, metric in sorted(groups, key=_metric_rank):
-        if metric == "confidence":
-            continue
-        rows = groups[lens, metric]
-        columns = _pack_columns(rows, index, condition_index)
-        about = rows.row(0, named=True)
-        label = measure_label(metric, about["bins"], about["norm"], about["scheme"])
-        size = len(json.dumps(columns, separators=(",", ":")))
-        drawable = any(measure["metric"] != "error" for measure in measures)
-        if used + size > room and metric != "error" and drawable:  # there is always something to draw
-            left_out.append(f"{label}, {lens or 'whole prediction'}")
-            continue
-        used += size
-        binned = metric.startswith("ece-")
-        measures.append({"lens": lens, "metric": metric, "label": label, "bins": about["bins"], "plain": binned})
-        packed.append(columns)
-    numbers = {
-        "models": models,
-        "places": counted.select(*_CONDITION, "n", "seeds").rows(named=True),
-        "measures": measures,
-        "columns": packed,
-        "error": next(i for i, measure in enumerate(measures) if measure["metric"] == "error"),
-        "units": {"value": _VALUE_UNIT, "end": _LIMIT_UNIT},
-    }
-    return numbers, left_out
-
-
-def _mean_over_seeds(frame: Any) -> Any:
-    """Return means over seeds by condition, lens, metric and model, with scheme, bins and norm of the metric."""
-    parts = []
-    for (recalibrator, selection), part in frame.partition_by("recalibrator", "selection", as_dict=True).items():
-        if not part["value"].is_finite().any():  # a selection of no rows
-            continue
-        metrics, lenses = (part[name].unique().to_list() for name in ("metric", "lens"))
-        means = tc.study.points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
-        parts.append(means.frame().with_columns(recalibrator=pl.lit(recalibrator), selection=pl.lit(selection)))
-    made_of = frame.group_by("metric").agg(*(pl.col(name).first() for name in ("scheme", "bins", "norm")))
-    return pl.concat(parts).join(made_of, on="metric", how="left").sort([*_CONDITION, "lens", "metric", "model"])
-
-
-def explorer_models(frame: Any) -> list[dict[str, Any]]:
-    """Return name, family, size and covariates (`groups`) of every model; covariates have 2 to _MAX_COVARIATE_VALUES values."""
-    covariates = [name for name in frame.columns if name not in store.RESULTS]
-    firsts = [pl.col(name).first() for name in ("family", "size", *covariates)]
-    changing = [pl.col(name).drop_nulls().n_unique().alias(f"{name} count") for name in covariates]
-    models = frame.group_by("model").agg(*firsts, *changing).sort("model")
-    # covariates of models, not of datasets, with few values
-    grouped = [
-        name
-        for name in covariates
-        if models[f"{name} count"].max() == 1 and 2 <= models[name].n_unique() <= _MAX_COVARIATE_VALUES
-    ]
-    return [
-        {
-            "name": row["model"],
-            "family": "(no family)" if row["family"] is None else row["family"],
-            "size": row["size"],
-            "groups": {
-                name: f"{row[name]:g}" if isinstance(row[name], float) else str(row[name])
-                for name in grouped
-                if row[name] is not None
-            },
-        }
-        for row in models.iter_rows(named=True)
-    ]
-
-
-def _pack_columns(rows: Any, index: dict[str, int], condition_index: dict[tuple[Any, ...], int]) -> dict[str, Any]:
-    """Return {condition: [values, lows, highs]}, each a list by model, as whole numbers of their units.
-
-    Missing numbers are None, and so is a list of nothing else.
-    """
-    columns: dict[str, list[Any]] = {}
-    for row in rows.select(*_CONDITION, "model", "value", "low", "high").rows():
-        lists = columns.setdefault(str(condition_index[row[:4]]), [[None] * len(index) for _ in range(3)])
-        for values, number, unit in zip(lists, row[5:], (_VALUE_UNIT, _LIMIT_UNIT, _LIMIT_UNIT), strict=True):
-            values[index[row[4]]] = round(number * unit) if number is not None and isfinite(number) else None
-    return {
-        condition: [None if set(values) == {None} else values for values in lists]
-        for condition, lists in columns.items()
-    }
-
-
-def explorer_diagrams(frame: Any, diagrams: Any, numbers: Mapping[str, Any], *, room: int) -> dict[str, Any]:
-    """Return reliability diagrams packed into at most `room` bytes, by lens, scheme and severity; clean data first.
-
-    `complete` says whether all fit.
-    """
-    jobs = frame.group_by("job").agg(*(pl.col(name).first() for name in ("model", "dataset", "severity", "seed")))
-    first = jobs.filter(pl.col("seed") == pl.col("seed").min().over("model", "dataset", "severity"))
-    filled = diagrams.filter((pl.col("count") > 0) & ~pl.col("lens").str.starts_with("class:"))
-    joined = filled.join(first, on="job").sort("lens", "scheme", "severity", "bin")
-    model_of = {model["name"]: i for i, model in enumerate(numbers["models"])}
-    condition_index = {tuple(place[name] for name in _CONDITION): i for i, place in enumerate(numbers["places"])}
-    groups = joined.partition_by("lens", "scheme", "severity", as_dict=True)
-    kinds: list[dict[str, str]] = []
-    drawn: list[dict[str, Any]] = []
-    used, complete = 0, True
-
-    def rank(group: tuple[str, str, float]) -> tuple[int, int, float, str]:
-        """Return the sort key of (lens, scheme, severity): in the order of _LENSES, _SCHEMES and severity."""
-        lens, scheme, severity = group
-        lens_rank = _LENSES.index(lens) if lens in _LENSES else len(_LENSES)
-        return lens_rank, _SCHEMES.index(scheme) if scheme in _SCHEMES else len(_SCHEMES), severity, lens
-
-    for lens, scheme, severity in sorted(groups, key=rank):
-        packed = _pack_diagrams(groups[lens, scheme, severity], model_of, condition_index)
-        used += len(json.dumps(packed, separators=(",", ":")))
-        if used > room:
-            complete = False
-            break
-        kind = {"lens": lens, "scheme": scheme}
-        if kind not in kinds:
-            kinds.append(kind)
-            drawn.append({})
-        drawn[kinds.index(kind)].update(packed)
-    return {"kinds": kinds, "drawn": drawn, "unit": _DIAGRAM_UNIT, "complete": complete}
-
-
-def _pack_diagrams(rows: Any, model_of: dict[str, int], condition_index: dict[tuple[Any, ...], int]) -> dict[str, Any]:
-    """Return {"condition/model": [scores, outcomes, counts]} as whole numbers; equal counts are given once."""
-    drawn: dict[str, list[list[float]]] = {}
-    for *place, model, score, outcome, count in rows.select(
-        *_CONDITION, "model", "confidence", "outcome", "count"
-    ).rows():
-        if tuple(place) not in condition_index:  # nothing was judged there
-            continue
-        lists = drawn.setdefault(f"{condition_index[tuple(place)]}/{model_of[model]}", [[], [], []])
-        packed_values = (round(score * _DIAGRAM_UNIT), round(outcome * _DIAGRAM_UNIT), round(count, 2))
-        for values, number in zip(lists, packed_values, strict=True):
-            values.append(int(number) if float(number).is_integer() else number)
-    for lists in drawn.values():  # bins of equal mass mostly have equal counts: one number says it
-        if len(set(lists[2])) == 1:
-            del lists[2][1:]
-    return drawn
-
-
-# ----------------------------------------------------------------------------------------------------
 # The page of a study
 
 
-@dataclass(frozen=True)
-class StudyPage:
-    """Contents of the page of a study, as plain values that JSON can hold."""
+class StudyPage(Page):
+    """The page of a study: its finding, an analysis per section with a figure and a table, warnings and provenance."""
 
-    title: str
-    facts: Sequence[str]
-    explorer: Mapping[str, Any]
-    left_out: Sequence[str]
-    warnings: Sequence[str]
-    analyses: Sequence[Mapping[str, Any]]
-    reproduce: Mapping[str, Any]
+    template = "study.html"
 
-    def record(self) -> dict[str, object]:
-        """Return the page as a record for JSON, with schema and version."""
-        return document("study-page", **asdict(self))
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "StudyPage":
-        """Return the page of a `record()`, which may come from a file."""
-        return cls(**{name: record[name] for name in cls.__dataclass_fields__})
-
-    def html(self) -> str:
-        """Return the HTML text of the page."""
-        return render("study.html", self.explorer, page=self)
+    def drawn(self) -> dict[str, object]:
+        """Return nothing: figures are pictures, which no script draws."""
+        return {}
 
 
-def gather_study(study: Any, *, title: str | None, megabytes: float, command: str | None) -> StudyPage:
-    """Compute the page of a store of at most `megabytes`: numbers of the explorer, diagrams, analyses and provenance.
-
-    Half of the bytes that analyses leave are for numbers, the rest for diagrams. Refuses an empty store, and one without error or
-    another metric.
-    """
-    frame, meta = study.frame(), study.meta()
+def gather_study(store: Any, *, title: str | None = None, command: str | None = None) -> StudyPage:
+    """Compute the page of the store of a study; refuse an empty store, and one without error or another metric."""
+    frame, meta = store.frame(), store.meta()
     if frame.height == 0:
         raise InputError("the store holds no finished result yet; run the study first")
     metrics = set(frame["metric"])
@@ -425,44 +263,46 @@ def gather_study(study: Any, *, title: str | None, megabytes: float, command: st
         raise InputError(
             "the page draws calibration against error: the study must hold the metric error and another one"
         )
-    options.between(megabytes, "megabytes", 0, 10_000)
-    sections = analyses(study, frame)
-    cells = sum(len(row) for part in sections for row in part["rows"])
-    tables = len(json.dumps(sections)) + _CELL * cells
-    # bytes for numbers and diagrams, beside what every page holds
-    room = round(megabytes * 1e6) - len(charting_bundle()) - _REST_OF_PAGE - tables
-    if room < 50_000:
-        raise InputError(f"{megabytes:g} MB are too few: the charting library alone takes 0.9; ask for 1.5 or more")
-    numbers, left_out = explorer_numbers(frame, room=round(0.5 * room))
-    used = len(json.dumps(numbers, separators=(",", ":")))
-    diagrams = explorer_diagrams(frame, study.diagrams(), numbers, room=room - used)
-    level = frame["level"].drop_nulls().max()
+    extra("matplotlib")  # refuses before anything is computed
     name = str(meta.get("name") or "Study")
     counts = [
-        (len(numbers["models"]), "model", "models"),
-        *((frame[column].n_unique(), column, f"{column}s") for column in ("dataset", "seed")),
+        *((frame[column].n_unique(), column, f"{column}s") for column in ("model", "dataset", "seed")),
         (frame["severity"].n_unique(), "severity", "severities"),
     ]
+    results = Results.of(store, frame)
     return StudyPage(
         title=title or name,
         facts=[*(f"{n} {one if n == 1 else many}" for n, one, many in counts), f"{frame.height:,} numbers"],
-        explorer={
-            "numbers": numbers,
-            "diagrams": diagrams,
-            "level": 0.95 if level is None else float(level),
-            "start": _first_view(numbers),
-        },
-        left_out=left_out,
+        finding=_describe_best(results),
+        level=frame["level"].drop_nulls().max() or 0.95,
         warnings=_warnings(frame),
-        analyses=sections,
-        reproduce={
-            "made": now(),
-            "versions": versions(),
-            "command": command,
-            "study": name,
-            "evaluated": str(meta.get("truecal", meta.get("version", ""))),
-        },
+        analyses=analyses(results),
+        provenance=Provenance({}, command, {"study": name}),
     )
+
+
+def _describe_best(results: Results) -> tuple[str, str]:
+    """Say which model has the lowest metric on the clean dataset with most rows, and whether intervals support that."""
+    try:
+        points = tc.study.error_against_calibration(results.frame, metric=results.metric, lens=results.lens).frame()
+    except InputError as error:
+        return "The models cannot be ranked.", f"{_capitalized(str(error))}."
+    condition = points.sort("severity", -pl.col("n"), "dataset").row(0, named=True)
+    models = points.filter(
+        (pl.col("dataset") == condition["dataset"]) & (pl.col("severity") == condition["severity"])
+    ).sort("value", "model")
+    best, others = models.row(0, named=True), models[1:]
+    value = digits.with_interval(best["value"], best["low"], best["high"])
+    finding = f"{best['model']} has the lowest {results.name} on {best['dataset']} before recalibration: {value}."
+    if not others.height:
+        return finding, "There is no other model to compare it with."
+    if models["low"].null_count() or models["high"].null_count():
+        return finding, "There are no intervals: whether the first place is chance is unknown."
+    overlaps = others.filter(pl.col("low") <= best["high"]).height
+    if not overlaps:
+        return finding, f"Its interval lies below those of all {others.height} other models."
+    other_models = f"{overlaps} of the {others.height} other models"
+    return finding, f"The intervals of {other_models} overlap with it: the first place is not supported by the data."
 
 
 def _warnings(frame: Any) -> list[str]:
@@ -472,22 +312,6 @@ def _warnings(frame: Any) -> list[str]:
     listed = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
     remaining = len(listed) - _MAX_WARNINGS
     return [*listed[:_MAX_WARNINGS], *([f"and {remaining} more"] if remaining > 0 else [])]
-
-
-def _first_view(numbers: Mapping[str, Any]) -> dict[str, int]:
-    """Return the positions of the measure and the condition shown first: the first measure that is no error rate.
-
-    The condition is of all rows, not recalibrated, of least severity and then of most rows.
-    """
-
-    def order(index: int) -> tuple[bool, bool, float, float]:
-        """Return the sort key of a condition: all rows, not recalibrated and of least severity first, then most rows."""
-        place = numbers["places"][index]
-        recalibrated = place["recalibrator"] != "none"
-        return place["selection"] != "all", recalibrated, place["severity"], -(place["n"] or 0)
-
-    measure = next(i for i, m in enumerate(numbers["measures"]) if m["metric"] != "error")
-    return {"measure": measure, "place": min(range(len(numbers["places"])), key=order)}
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ _NARROW = 3.2  # inches below which axes are those of a column of a paper
 _TICK_ROOM = 0.4  # inches between the ticks of narrow axes
 _LETTER = 0.55  # width of a character as a share of its size
 _HANDLE = 3.5  # sizes of text that the line and the margins of an entry of a legend take
+_LETTERS = 24  # of a name in a small figure; a longer one would leave no room for what is drawn
 _MARKERS = 20  # on a line; one per point would hide it
 
 Numbers = Any  # whatever holds columns: see Frame.of
@@ -194,6 +195,18 @@ def wrap(words: str, inches: float, points: float) -> str:
     )
 
 
+def shorten(name: str, letters: int = _LETTERS) -> str:
+    """Return beginning and end of a longer name: groups by several columns may differ in the end only.
+
+    >>> shorten("University Hospital, female", 18)
+    'University…female'
+    """
+    if len(name) <= letters:
+        return name
+    tail = (letters - 1) * 2 // 5
+    return f"{name[: letters - 1 - tail].rstrip(' ,')}…{name[len(name) - tail :]}"
+
+
 def fit_small(axes: Sequence[Any]) -> None:
     """Fit the text of narrow axes of one figure: small type, broken into lines, few ticks.
 
@@ -284,15 +297,15 @@ def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequ
 
     `across` and `up` are coordinates in the units of the axes, whose limits must be set.
     """
-    points = SMALL if axes_width(ax) < _NARROW else 9.0
     ax.figure.draw_without_rendering()  # settles limits, and the place that labels leave to the axes
+    points = SMALL if axes_width(ax) < _NARROW else 9.0
     frame = ax.get_window_extent()
     pixels = ax.transData.transform(np.column_stack([across, up]))
     boxes: list[Any] = []
     for name, x, y in zip(names, across, up, strict=True):
         for (dy, vertical), (dx, horizontal) in product(((2, "bottom"), (-2, "top")), ((5, "left"), (-5, "right"))):
             style = {"ha": horizontal, "va": vertical, "textcoords": "offset points", "fontsize": points}
-            text = ax.annotate(name, (x, y), (dx, dy), parse_math=False, **style)
+            text = ax.annotate(shorten(name), (x, y), (dx, dy), parse_math=False, **style)
             box = text.get_window_extent()
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
             if inside and not box.count_contains(pixels) and not box.padded(2).count_overlaps(boxes):

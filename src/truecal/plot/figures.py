@@ -12,7 +12,7 @@ import numpy as np
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.plot.display import BLUE, GREY, add_title, plain_text
+from truecal.plot.display import BLUE, GREY, add_title, plain_text, shorten
 from truecal.plot.study import (
     DOTTED,
     MAX_NAMED,
@@ -28,6 +28,7 @@ from truecal.study.store import pl
 Panel = Callable[[Any], Callable[[], None] | None]  # draws on its axes; may return what to write once limits are set
 _PREFERRED = ("ece-mass-100-l1", "rank-series-l2", "debiased-15-l2", "ece-mass-15-l1", "ece-width-15-l1", "ece")
 _NOT_ERRORS = ("error", "confidence", "nll", "brier", "brier-top", "aurc", "best-temperature")
+_TITLES = {"nll": "Log loss", "brier": "Brier score"}
 _MAX_DIAGRAMS = 6  # reliability diagrams beside the models
 _BINS = (15, 100, 5000)  # of the errors in Figure 9
 _LINE = {"color": "#999999", "linewidth": 0.7, "zorder": 1}  # joins models of a family
@@ -96,12 +97,12 @@ class StudyFigure:
             if self.from_zero:
                 for ax in self.figure_.axes:
                     ax.set_ylim(bottom=0)
-            for write in after_limits:
-                if write is not None:
-                    write()
             if has_legend:
                 handles = [Line2D([], [], linestyle="none", label=name, **style) for name, style in self.styles.items()]
                 plain_text(self.figure_.legend(handles=handles, loc="outside right upper", frameon=False))
+            for write in after_limits:  # names are placed on axes of their final size
+                if write is not None:
+                    write()
         return self
 
 
@@ -188,6 +189,11 @@ class FigureData:
         return [self.clean, *(name for name in names if name != self.clean)]
 
 
+def axis_title(metric: str) -> str:
+    """Return the title of the axis of a metric: "Log loss", "Brier score", else "Calibration error" with its name below."""
+    return _TITLES.get(metric, f"Calibration error\n({metric})")
+
+
 def _refuse_unknown(name: str, names: Iterable[Any], kind: str) -> None:
     """Refuse a name that is not among `names`, listing them; `kind` words the message."""
     listed = sorted(map(str, names))
@@ -239,7 +245,7 @@ def _concat_tables(analyses: Sequence[tuple[str, Any, Any]]) -> tuple[Any, list[
 def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, ax: Any) -> Callable[[], None]:
     """Draw models by error and metric; return a function that writes their names, to be called once limits are set."""
     draw_models(ax, table, "error", "value", data.styles, bars=table.height <= MAX_NAMED)
-    ax.set(xlabel="Classification error", ylabel=data.metric)
+    ax.set(xlabel="Classification error", ylabel=axis_title(data.metric))
     data.title(ax, subject, after)
     return partial(name_models, ax, table, "error", "value")
 
@@ -281,7 +287,7 @@ def _draw_diagram(bins: Any, model: str, ax: Any) -> None:
     ax.plot(across, up, color=BLUE, linewidth=0.8, alpha=0.5)
     ax.scatter(across, up, (4 + 36 * share.sqrt()).to_list(), color=BLUE, zorder=3)  # bins of few rows are small
     ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="Confidence\n(bars: share of rows)", ylabel="Accuracy")
-    ax.set_title(model, fontsize="medium", parse_math=False)
+    add_title(ax, shorten(model), size=_STYLE["font.size"], loc="center")
 
 
 def recalibration(data: FigureData) -> StudyFigure:
@@ -345,7 +351,7 @@ def _draw_covariate(data: FigureData, table: Any, name: str, colours: dict[Any, 
         ax.plot(error, value, **_LINE)
         colour = [colours[level] for level in part[name]]
         ax.scatter(error, value, 16, colour, marker=data.styles[family or NO_FAMILY]["marker"], zorder=3)
-    ax.set(xlabel="Classification error", ylabel=data.metric)
+    ax.set(xlabel="Classification error", ylabel=axis_title(data.metric))
     data.title(ax, data.clean, after)
 
 
@@ -398,7 +404,7 @@ def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[fl
     sized = models.filter(pl.col("size").is_not_null()).partition_by("severity", maintain_order=True)
     lines = [part.select("error", "value").to_numpy() for part in sized]
     ax.add_collection(LineCollection(lines, colors=_LINE["color"], linewidths=_LINE["linewidth"], zorder=1))
-    ax.set(xlabel="Classification error", ylabel=data.metric)
+    ax.set(xlabel="Classification error", ylabel=axis_title(data.metric))
     data.title(ax, family, after)
 
 
@@ -421,8 +427,8 @@ def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> No
         width = 0.4 + 1.2 * float(part["relative_size"][0] or 0.3)
         across, up = part["severity"].to_list(), part[f"{y}_beside_largest"].to_list()
         ax.plot(across, up, linewidth=width, markersize=2.5, **data.styles[part["family"][0]])
-    name = "Classification error" if y == "error" else data.metric
-    ax.set(xlabel="Severity of shift", ylabel=f"{name}\nbeside the largest of its family")
+    name = "Classification error" if y == "error" else axis_title(data.metric)
+    ax.set(xlabel="Severity of shift", ylabel=f"{name}\nminus the family's largest")
     data.title(ax, "", after)
 
 
@@ -453,7 +459,9 @@ def _draw_score(data: FigureData, table: Any, name: str, y: str, titled: bool, a
     draw_models(ax, table, "error", y, data.styles, bars=False)
     if y == "residual":
         ax.axhline(0, **DOTTED)
-    ax.set(xlabel="Classification error", ylabel=f"{name} (residual)" if y == "residual" else name)
+    ax.set(
+        xlabel="Classification error", ylabel=f"{axis_title(name)} (residual)" if y == "residual" else axis_title(name)
+    )
     if titled:
         data.title(ax, table["dataset"][0], table["recalibrator"][0])
 
@@ -514,7 +522,7 @@ def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
         if slope is not None and np.isfinite(slope):
             ends = np.array([min(error), max(error)])
             ax.plot(ends, 10**intercept * ends**slope, color=style["color"], linewidth=1.4)
-    ax.set(xscale="log", yscale="log", xlabel="Classification error", ylabel=data.metric)
+    ax.set(xscale="log", yscale="log", xlabel="Classification error", ylabel=axis_title(data.metric))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(FormatStrFormatter("%g"))

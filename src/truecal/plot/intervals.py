@@ -10,9 +10,8 @@ import numpy as np
 from truecal import options
 from truecal.clinical.summaries import QUANTITIES, Sites
 from truecal.groups import answer_scales
-from truecal.plot.display import BLUE, DASHED, GREY, ORANGE, Display, Numbers
+from truecal.plot.display import BLUE, DASHED, GREY, ORANGE, Display, Numbers, shorten
 
-_LETTERS = 24  # of a site's name; a longer one would leave no room for the intervals of a small figure
 _NUMBERS = {name: (title[0].upper() + title[1:], ideal) for name, title, ideal, _ in QUANTITIES}
 
 
@@ -92,32 +91,6 @@ class ForestDisplay(_RowsDisplay):
         columns = dict(zip(cls.needed, zip(*rows, strict=True), strict=True))
         return cls(columns, number=number)._plot_if(plot, ax)
 
-    @staticmethod
-    def shortened(name: str, letters: int = _LETTERS) -> str:
-        """Return beginning and end of a long name: groups by several columns may differ in the end only.
-
-        Parameters
-        ----------
-        name : str
-            The name.
-        letters : int, default 24
-            How long it may be.
-
-        Returns
-        -------
-        short : str
-            The name, with … for what is left out.
-
-        Examples
-        --------
-        >>> ForestDisplay.shortened("University Hospital, female", 18)
-        'University…female'
-        """
-        if len(name) <= letters:
-            return name
-        tail = (letters - 1) * 2 // 5
-        return f"{name[: letters - 1 - tail].rstrip(' ,')}…{name[len(name) - tail :]}"
-
     def _draw(self, ax: Any) -> None:
         title, ideal = _NUMBERS[self.number]
         if ideal is not None:
@@ -126,7 +99,7 @@ class ForestDisplay(_RowsDisplay):
         largest = max(row["events"] for row in rows if row["kind"] == "site") or 1
         names = []
         for i, row in enumerate(rows):
-            kind, name = row["kind"], self.shortened(str(row["site"]))
+            kind, name = row["kind"], shorten(str(row["site"]))
             size = 3.7 + 5 * np.sqrt(row["events"] / largest) if kind == "site" else 7.7
             marker = {"site": "s", "mean": "D", "new site": ""}[kind]
             color = {"site": BLUE, "mean": ORANGE, "new site": GREY}[kind]

@@ -55,7 +55,7 @@ function addPaging(table) {
   refresh();
 }
 
-// A line below a table that is wider than the page says that it scrolls.
+// A line below a table or figure that is wider than the page says that it scrolls.
 function showOverflow() {
   for (const box of document.querySelectorAll('.scroll')) {
     const wide = box.scrollWidth > box.clientWidth + 1;
@@ -63,7 +63,7 @@ function showOverflow() {
     if (wide && !line) {
       line = document.createElement('p');
       line.className = 'sideways';
-      line.textContent = 'More columns: scroll the table sideways →';
+      line.textContent = 'More to the right: scroll sideways →';
       box.after(line);
     }
     if (line) line.hidden = !wide;

@@ -96,9 +96,9 @@ function listSections() {
   }));
 }
 
-function startDrawing(draw) {
+// Lists the sections, and calls `recolour` where light and dark are switched.
+function startPage(recolour) {
   listSections();
-  const recolour = () => { colours.clear(); next(draw); };
   document.getElementById('theme').addEventListener('click', () => {
     const root = document.documentElement;
     const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
@@ -106,6 +106,10 @@ function startDrawing(draw) {
     recolour();
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', recolour);
+}
+
+function startDrawing(draw) {
+  startPage(() => { colours.clear(); next(draw); });
   let drawnWidth = plotWidth();
   new ResizeObserver(() => {
     if (matchMedia('print').matches) return;
