@@ -332,14 +332,14 @@ class JudgedSeries:
             statistic = float(smooth_test_statistic(self.means.values[: self.test_terms], covariance))
 
             def draw(number: int, rng: np.random.Generator) -> Float64s:
-                """Draw the statistic with flipped signs of clusters `number` times."""
+                """Draw the statistic with flipped signs of clusters `number` times, shape (number,)."""
                 return smooth_test_statistic(flip_sums(noise, number, rng), covariance)
 
         return NullDistribution(draw).p_value(statistic, _REDRAWS, rng)
 
     @property
     def curve(self) -> Curve:
-        """Fitted calibration curve at every score."""
+        """Fitted calibration curve at every score, ascending, clipped to [0, 1]; all points weigh 1 / N."""
         scores, order = self.rows.scores, np.argsort(self.rows.scores, kind="stable")
         gap = self.functions[:, : self._order] @ self.means.values[: self._order]
         return Curve(scores[order], np.clip(scores + gap, 0.0, 1.0)[order], np.full(len(scores), 1 / len(scores)))
@@ -400,7 +400,7 @@ class JudgedSeries:
             return smooth_test_statistic(coefficients * np.sqrt(trace / ((1 - f) * label_trace + floor)), covariance)
 
         def draw(number: int, rng: np.random.Generator) -> Float64s:
-            """Draw the statistic `number` times."""
+            """Draw the statistic under calibration `number` times, shape (number,)."""
             statistics = []
             for size in block_sizes(number, n, _REDRAWN_AT_ONCE):
                 residuals = redraw_ones(np.ones(n), rates, rates * (1 - rates), size, rng)

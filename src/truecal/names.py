@@ -94,13 +94,13 @@ def load_object(words: str) -> Any:
 
 
 def estimator_named(word: str) -> Named:
-    """Return the estimator of a word such as "sweep"; refuse unknown words."""
+    """Return the `Named` estimator of a word of ESTIMATORS or CITED, such as "sweep"; refuse unknown words."""
     words = {**ESTIMATORS, **CITED}
     return words[_check_word(word, words, "estimator")]
 
 
 def recalibrator_named(word: str) -> Named:
-    """Return the recalibrator of a word such as "platt"; refuse unknown words."""
+    """Return the `Named` recalibrator of a word of RECALIBRATORS, such as "platt"; refuse unknown words."""
     return RECALIBRATORS[_check_word(word, RECALIBRATORS, "recalibrator")]
 
 

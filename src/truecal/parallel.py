@@ -123,7 +123,7 @@ class Pool:
             raise
 
     def close(self) -> None:
-        """End the worker processes, waiting for running jobs; others are dropped."""
+        """End the worker processes, waiting for running jobs; jobs that have not begun are dropped."""
         if self._executor is not None:
             self._executor.shutdown(wait=True, cancel_futures=True)
             self._executor = None

@@ -204,11 +204,11 @@ class Frame:
     # ------------------------------------------------------------------ as something else
 
     def to_polars(self) -> Any:
-        """Convert to a polars DataFrame."""
+        """Convert to a polars DataFrame, None as null and NaN as NaN."""
         return extra("polars").DataFrame(self.to_dict(), strict=False)
 
     def to_pandas(self) -> Any:
-        """Convert to a pandas DataFrame."""
+        """Convert to a pandas DataFrame with copies of the columns, which keep their dtype."""
         try:
             import pandas  # type: ignore[import-untyped]
         except ImportError as error:
@@ -366,7 +366,7 @@ def plain(value: Any) -> Any:
 
 
 def _notebook_html(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
-    """Return an HTML table with headline and notes; more than 2 * _SHOWN rows are cut to the first and last _SHOWN."""
+    """Return an HTML table with headline and notes; of more than 20 rows the first and last 10, and a note on the others."""
     from html import escape
 
     excerpt = frame

@@ -374,7 +374,7 @@ def _acquire_lock(lock: Path, target: Path, seconds: float) -> int:
 def _try_lock(handle: int, *, without_locks: bool = True) -> bool:
     """Lock an open file for this process; return whether that worked. Closing the file ends the lock.
 
-    `without_locks` is returned on file systems that have no locks.
+    Another holder gives False at once; `without_locks` is returned on file systems that have no locks.
     """
     try:
         if os.name == "nt":

@@ -127,7 +127,7 @@ class Accumulator:
             self._waiting_rows = rows.stop
 
     def _flush(self) -> None:
-        """Add the waiting rows to the sums of their cells. Call with the lock held."""
+        """Add the rows that `update` has held back to the sums of their cells. Call with the lock held."""
         self._tally.add(self._scores[: self._waiting_rows], self._outcomes[: self._waiting_rows])
         self._waiting_rows = 0
 

@@ -298,7 +298,7 @@ class Scan:
     def _measure_parts(
         self, parts: Sequence[tc.Sketch], estimator: Estimator | None, level: float, rng: int
     ) -> tc.Estimate:
-        """Measure one sketch, or the sketches of all classes as one class-wise error, with the notes of the scan."""
+        """Measure one sketch, or the sketches of all classes as one class-wise error by `shares`, with the notes of the scan."""
         if self.shares is None:
             estimate = tc.measure(parts[0], estimator=estimator, level=level, rng=rng)
             return self.with_notes(estimate.replace(lens=self.lens_name))
@@ -420,7 +420,7 @@ def scan(
         lens.pushed_down()  # refuses before anything is read
 
     def reduce_frame(frame: Any) -> tuple[Gathered, SourceColumns, Lens]:
-        """Reduce a lazy frame to sketches; return also its columns and the lens."""
+        """Reduce a lazy frame to sketches; return also its columns and the lens, which may be the default one of these."""
         gather_rows = _gather_partitions if frame.implementation.is_dask() else _gather_frame
         with engine_errors("the engine could not read the data"):
             frame = arrays_as_lists(frame)

@@ -139,7 +139,8 @@ class Engine:
     def of(cls, engine: Any = None, storage_options: Mapping[str, Any] | None = None) -> "Engine":
         """Choose the engine by a name, a SparkSession, a DuckDB connection, a Dask client, or None: polars, else DuckDB.
 
-        Measured on 1e8 rows the two are close; polars was the faster and is what reads small files already.
+        Refuses other engines, and storage options beside DuckDB and Spark. Measured on 1e8 rows polars and DuckDB are close;
+        polars was the faster and is what reads small files already.
         """
         if isinstance(engine, Engine):
             return engine
@@ -222,7 +223,7 @@ def frame_of(source: object) -> Any:
 
 
 def _scan_polars(files: list[str], engine: Engine) -> Any:
-    """Return a lazy polars frame of Parquet files."""
+    """Return a lazy polars frame of Parquet files, with the engine's storage options; only addresses may be patterns."""
     import polars as pl
 
     options = None if engine.storage_options is None else dict(engine.storage_options)
@@ -231,7 +232,7 @@ def _scan_polars(files: list[str], engine: Engine) -> Any:
 
 
 def _scan_duckdb(files: list[str], engine: Engine) -> Any:
-    """Return a DuckDB relation of Parquet files."""
+    """Return a DuckDB relation of Parquet files, by the engine's connection or a new one."""
     connection = engine.session
     if connection is None:
         import duckdb
@@ -245,7 +246,7 @@ def _scan_duckdb(files: list[str], engine: Engine) -> Any:
 
 
 def _scan_spark(files: list[str], engine: Engine) -> Any:
-    """Return a Spark frame of Parquet files, with the pattern characters of local names escaped."""
+    """Return a Spark frame of Parquet files, by the engine's session; pattern characters of local names are escaped."""
     escaped = (file if "://" in file else re.sub(r"([\\[\]{}*?])", r"\\\1", file) for file in files)
     return _spark_session(engine).read.parquet(*escaped)
 

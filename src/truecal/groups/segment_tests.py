@@ -76,7 +76,7 @@ class SegmentTests:
 
     @classmethod
     def of(cls, sums: SegmentSums) -> SegmentTests:
-        """Choose the pairs with enough rows: `sums.smallest` for a whole segment, half of it for a part of its scores.
+        """Choose the pairs of segment and contrast with enough rows: `sums.smallest` for a whole segment, half of it for a part.
 
         A contrast is skipped if it has the same rows as a wider one; the slope needs rows in at least two quarters.
         """
@@ -238,9 +238,10 @@ def _quantile(maxima: Float64s, level: float) -> float:
 
 
 def joint_null(tests: SegmentTests, draws: int, level: float, progress: parallel.Progress) -> SegmentNull:
-    """Compute the log evidence of all tests, and its largest values in every redraw (or sign flip of clusters).
+    """Compute the log evidence u of all tests, and its largest values in every redraw (or sign flip of clusters).
 
-    Redraws stop early once too many exceed the data for any rejection at `level`. Of each, the 64 largest values are stored.
+    Of each redraw the 64 largest values are stored. Redraws, at most `draws`, stop early once too many exceed the data for any
+    rejection at `level`; `progress` is called after every block of them.
     """
     records = tests.records
     second, third = tests.null_moments(records.score)
@@ -348,7 +349,7 @@ def _cluster_signs(records: Records, draws: int) -> Iterator[NDArray[np.float32]
 
 
 def _generator(records: Records) -> np.random.Generator:
-    """Return a generator seeded by a checksum of the outcomes (reason: the module's docstring)."""
+    """Return a generator seeded by the CRC-32 of the outcomes, as 64-bit whole numbers (reason: the module's docstring)."""
     return np.random.default_rng(crc32(records.ones.astype(np.int64).tobytes()))
 
 
@@ -401,12 +402,12 @@ def _likelihood_limits(score: Float64s, mass: Float64s, ones: float, critical: f
     """
 
     def expected_ones(shift: float) -> float:
-        """Return the expected number of positive outcomes if all log odds are shifted by this much."""
+        """Return the expected number of positive outcomes of the rows if all log odds are shifted by this much."""
         odds = score * np.exp(shift)
         return float((mass * odds / (1 - score + odds)).sum())
 
     def deviance(shift: float) -> float:
-        """Return -2 times the log likelihood of the outcomes at shifted log odds, less that at shift 0."""
+        """Return -2 times the log likelihood of the observed number of ones at shifted log odds, less that at shift 0."""
         return 2 * float((mass * np.log1p(score * np.expm1(shift))).sum() - shift * ones)
 
     best = _root(lambda shift: expected_ones(shift) - ones, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
@@ -476,7 +477,7 @@ def correct_scores(records: Records, rows: Indices, score: Float64s) -> Float64s
 
     Pieces are neighbouring scores of about 250 rows, 4 to 64 of them; in each, expected and observed ones agree up to one added
     row of variance 1. Equal scores are in one piece: divided by the order of rows, those of a sorted column would be corrected
-    value by value.
+    value by value. Other rows stay as they are.
     """
     _, tied = np.unique(records.score[rows], return_inverse=True)
     size = np.bincount(tied, records.count[rows])

@@ -51,11 +51,11 @@ class Wave(ScoreCurve):
 
 
 def world_groups() -> dict[str, dict[str, World]]:
-    """Return the groups of worlds of the ranking.
+    """Return the groups of worlds of the ranking by name, each a mapping of names to worlds.
 
-    They are the ten worlds of the paper (`PAPER_WORLDS`), their perfect recalibrations, recalibrations with a true error of
-    2 %, and three harder groups. Tied: scores are 0.5, 0.6, ..., 1. Non-monotone: the curve falls in the middle. Empirical:
-    scores are distributed like 2000 draws of a world of the paper.
+    They are the ten worlds of the paper (`PAPER_WORLDS`), "uncalibrated", their perfect recalibrations, "calibrated",
+    recalibrations with a true error of 2 %, "nearly calibrated", and three harder groups. "tied": scores are 0.5, 0.6, ..., 1.
+    "non-monotone": the curve falls in the middle. "empirical": scores are distributed like 2000 draws of a world of the paper.
     """
     return {
         "uncalibrated": dict(PAPER_WORLDS),

@@ -325,7 +325,7 @@ class World:
         """Compute the probability of these intervals of c, and the mean of shown score less curve in them; 0 if they have none."""
 
         def within(integrand: Integrand) -> Integrand:
-            """Return the integrand times 1 within the intervals and 0 outside."""
+            """Return the integrand times 1 where c lies in one of the stretches and 0 elsewhere."""
 
             def cut(c: Array, rest: Array) -> Array:
                 """Return the integrand where c lies in one of the intervals, else 0; `rest` is 1 - c."""

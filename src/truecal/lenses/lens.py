@@ -161,7 +161,7 @@ class Sample:
 
     @property
     def probs(self) -> Floats:
-        """The explicit probabilities, shape (n, e); e is 1 for one probability per row."""
+        """The probabilities of all events but the implied one, shape (n, e); e is 1 for one probability per row."""
         return self.scores if self.scores.ndim > 1 else self.scores[:, None]
 
     @cached_property

@@ -143,7 +143,8 @@ _NOT_ABOUT_THE_ANSWER = ("cost", "latency")  # assertions of promptfoo
 def promptfoo_log(value: Any) -> EvalLog | None:
     """Read the answers of an export {"results": {"prompts": ..., "results": [rows]}}; None if `value` is none.
 
-    An answer is correct if all assertions but those on cost and latency hold (without any, by `success` of its row).
+    A row has "testIdx", the question, and is correct if all of gradingResult.componentResults "pass" whose assertion is not on
+    cost or latency (without any, by its "success"). The confidence is in its "metadata", "namedScores" or JSON output.
     """
     results = value.get("results") if isinstance(value, dict) else None
     if not (isinstance(results, dict) and isinstance(results.get("results"), list) and "prompts" in results):
@@ -165,7 +166,8 @@ def promptfoo_log(value: Any) -> EvalLog | None:
 def deepeval_log(value: Any) -> EvalLog | None:
     """Read the answers of {"testCases": [cases]}, alone or under "testRunData"; None if `value` is neither.
 
-    An answer is correct if all its metrics succeeded (without any, by `success` of the case).
+    A case has "input", the question, and is correct if all of "metricsData" have "success" (without any, by its own). The
+    confidence is in its "metadata" or "additionalMetadata".
     """
     cases = value.get("testRunData", value).get("testCases") if isinstance(value, dict) else None
     if not isinstance(cases, list):
@@ -185,10 +187,10 @@ _RIGHT = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefi
 
 
 def helm_log(value: Any) -> EvalLog | None:
-    """Read the answers of a list of HELM instances, objects with `instance_id` and `stats`; None if `value` is none.
+    """Read the answers of a list of HELM instances, objects with "instance_id" and "stats"; None if `value` is none.
 
-    The confidence is the statistic max_prob, which some instance must have; an answer is correct if the first of `_RIGHT` that it
-    has is 1.
+    The confidence is the statistic max_prob, which some instance must have; an answer is correct if the first of `_RIGHT` among
+    its statistics is 1. "train_trial_index" numbers repeated answers.
     """
     keys = {"instance_id", "stats"}
     if (
@@ -246,9 +248,9 @@ def read_archive(file: Path) -> dict[str, Any]:
 
 
 def inspect_log(value: Any) -> EvalLog | None:
-    """Read the answers of a log of Inspect, {"eval": {task, model}, "samples": [objects with id, scores, metadata, epoch]}.
+    """Read the answers of a log of Inspect, {"eval": {"task", "model"}, "samples": [...]}; None if `value` is none.
 
-    None if `value` is none.
+    A sample has "id", "epoch" (the repeat), "scores": {scorer: {"value", "metadata"}} and "metadata".
     """
     evaluation, samples = (value.get("eval"), value.get("samples")) if isinstance(value, dict) else (None, None)
     if not isinstance(evaluation, dict) or not isinstance(samples, list):
@@ -421,8 +423,8 @@ _ANSWERS = ("answer", "response", "prediction", "parsed_answer")
 def preset_table(frame: Any, preset: str) -> tuple[Any, str]:
     """Add columns `confidence` and `correct` to a polars frame by a preset; return also the confidence in words.
 
-    stated: as it is. options: the softmax over the log-probabilities of the options, against the target. agreement: one row per
-    question, the share of its answers that equal the commonest one.
+    "stated" leaves the frame as it is, "options" takes the softmax over the log-probabilities of the options, against the target,
+    "agreement" one row per question, the share of its answers that equal the commonest one. Other presets are refused.
     """
     if preset == "stated":
         return frame, "as stated"
@@ -505,7 +507,7 @@ def eval_log(file: Path, preset: str | None = None) -> EvalLog | None:
 
 
 def _read_log(file: Path, preset: str | None) -> EvalLog | None:
-    """Read a file as the evaluation log that its content shows; None if it shows none."""
+    """Read a file as the evaluation log that its content shows; None if it shows none. `preset` is for samples of lm-eval."""
     kind = kind_of(file)
     if kind == "ndjson":
         first = next(read_lines(file), None)

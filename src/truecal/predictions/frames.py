@@ -58,7 +58,10 @@ class ColumnChoice:
         return outputs
 
     def describe(self, columns: Sequence[str]) -> str:
-        """Describe the chosen columns, with " [detected]" after those found by name; a pattern with its number of matches."""
+        """Describe the chosen columns: "label 'y' [detected], probabilities 'p_*' (2 columns)".
+
+        " [detected]" marks those found by name; `columns` are counted that match a pattern.
+        """
         kind = "probabilities" if self.probs is not None else "logits"
         pattern = self.outputs if isinstance(self.outputs, str) else ", ".join(self.outputs)
         matches = sum(fnmatchcase(name, pattern) for name in columns) if "*" in pattern else 1

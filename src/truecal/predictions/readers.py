@@ -185,7 +185,7 @@ def read(
 def read_file(path: str | Path, request: ReadRequest) -> Reading:
     """Read predictions from an npz file, an evaluation log or a table, by kind and content of the file.
 
-    Refuses unknown presets and tables without rows.
+    The columns are those of `request`; see `read_table`. Refuses unknown presets and tables without rows.
     """
     file = existing_file(path)
     if kind_of(file) == "npz":
@@ -218,10 +218,10 @@ def _read_eval_log(log: EvalLog, request: ReadRequest) -> Reading:
 
 
 def read_table(frame: Any, request: ReadRequest) -> Reading:
-    """Build predictions from a frame in memory; columns that are not named are detected by name or by value.
+    """Build predictions from a frame in memory, as :func:`read` does from a file, with the columns that `request` names.
 
-    Class columns may be named after the values of the label. With drop_null, rows with missing values in a column that is read are
-    left out.
+    Columns that are not named are detected by name or by value; class columns may be named after the values of the label. With
+    drop_null, rows with missing values in a column that is read are left out.
     """
     import narwhals as nw
 
@@ -307,10 +307,10 @@ def _refuse_single_label_options(request: ReadRequest) -> None:
 
 
 def _build_predictions(table: "nw.DataFrame[Any]", choice: frames.ColumnChoice, request: ReadRequest) -> Predictions:
-    """Build Predictions from the chosen columns of a table.
+    """Build Predictions from the chosen columns of a table, with weights, clusters and judge of the request.
 
-    Numeric labels are positions in `request.classes` if these are text. A 0/1 label named as in `frames.CORRECT` gives the classes
-    "wrong" and "correct".
+    Numeric labels are positions in `request.classes` if these are text. A 0/1 label named as in `frames.CORRECT` gives the
+    classes "wrong" and "correct".
     """
     classes, names, outputs = request.classes, None, choice.outputs
     numeric = table[choice.label].dtype.is_numeric()

@@ -60,7 +60,7 @@ def read_outputs(X: ArrayLike, kind: Input) -> Floats:
     """Validate outputs and return them with shape (n, K), K >= 2; one column of the positive class becomes two.
 
     Logits of minus infinity (a class ruled out) become LOG_ZERO; NaN, plus infinity and numbers that are no
-    probabilities are refused by row and value.
+    probabilities are refused by row and value. A logit z of one column becomes (0, z), a probability p (1 - p, p).
     """
     what = "logits" if kind == "logits" else "probabilities"
     # in the order of rows: the sums of a fit, and so where it stops, must not depend on the layout of a frame

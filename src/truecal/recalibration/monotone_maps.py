@@ -207,7 +207,7 @@ class CenteredIsotonic(ScoreRecalibrator):
     """
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> PiecewiseLinearMap:
-        """Fit the curve; warn where scores do not rise with the outcomes, which leaves a constant."""
+        """Fit the curve to scores, 0/1 outcomes and weights, (n,); warn where scores do not rise, which leaves a constant."""
         x, w, ones = merge_near_scores(*pool_equal_scores(bound_scores(scores), outcomes, weights))
         knots = fit_centred_knots(x, w, ones)
         if len(knots.x) == 1 and len(x) > 1 and 0 < ones.sum() < w.sum():
@@ -378,7 +378,7 @@ class VennAbers(ScoreRecalibrator):
         return scores.astype(np.float32).astype(np.float64) if is_computed else scores
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> VennAbersMap:
-        """Fit p0 and p1 as step functions of the score."""
+        """Fit p0 and p1 at every score (n,): the isotonic fit there with one more row of this score, an outcome of 0 or of 1."""
         x, w, ones = pool_equal_scores(scores, outcomes, weights)
         with_one = fit_with_added_one(w, ones)
         # adding a 0 is adding a 1 to the mirrored data
@@ -589,7 +589,7 @@ class SplineCalibration(ScoreRecalibrator):
         return class_log_odds(outputs, self.input, classes)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> SplineMap:
-        """Choose knots at quantiles and fit the slopes; warn where scores do not rise with the outcomes."""
+        """Choose knots at quantiles of log odds (n,) and fit the slopes; warn where scores do not rise with the outcomes."""
         low, high = finite_range(scores)
         x, w, ones = pool_equal_scores(np.clip(scores, low, high), outcomes, weights)
         can_rise = bool(len(x) > 1 and 0 < float(ones.sum()) < w.sum())

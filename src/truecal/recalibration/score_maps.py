@@ -78,7 +78,7 @@ class ScoreRecalibrator(Recalibrator):
         options.choice(self.normalize, (True, False), "normalize")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Fit one map to the second of two classes; of more, one per class, one to the top label, or one to all pairs."""
+        """Set `maps_`: one map of the second of two classes; of more, one per class, one of the top label, or one of all pairs."""
         rows, count = outputs.shape
         scores = self._scores(outputs.astype(np.float64), count)
         row_weights = np.ones(rows) if weights is None else weights
@@ -256,7 +256,7 @@ class PlattScaling(ScoreRecalibrator):
     """
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> LogisticMap:
-        """Fit the curve to Platt's targets; refuse infinite log odds, and warn where the slope would be negative."""
+        """Fit the curve to Platt's targets at scores (n,); refuse infinite log odds, and warn where the slope would be negative."""
         if np.abs(scores).max() >= -LOG_ZERO / 2:
             row = int(np.abs(scores).argmax())
             raise ImpossibleRowError(
@@ -396,7 +396,10 @@ class BetaCalibration(ScoreRecalibrator):
         return np.minimum(np.maximum(odds, -limit), limit)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BetaMap:
-        """Fit a, b and c to the rows of finite log odds; refuse outcomes that contradict probabilities of 0 and 1."""
+        """Fit a, b and c to the rows of finite log odds (n,); refuse outcomes that contradict probabilities of 0 and 1.
+
+        Platt's targets replace outcomes that a threshold separates; with nothing but 0 and 1 the map is the identity.
+        """
         is_zero, is_one = scores <= LOG_ZERO / 2, scores >= -LOG_ZERO / 2
         finite = ~(is_zero | is_one)
         certain = not finite.all()

@@ -199,7 +199,7 @@ class TemperatureScaling(ScaledSoftmax):
         return super().recalibrate(preds, X)
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Fit the temperature by maximum likelihood; warn where the likelihood has no finite optimum."""
+        """Set `temperature_` by maximum likelihood, and `floor_`; warn where the likelihood has no finite optimum."""
         optimum = fit_inverse_temperature(self._labelled_logits(outputs, labels, weights))
         self.temperature_ = 1.0 / optimum.value
         if optimum.ending == "separable":
@@ -272,7 +272,7 @@ class BiasCorrectedTemperature(ScaledSoftmax):
     _learned: ClassVar = {"temperature": _TEMPERATURE, "bias": Learned(axes=1), "floor": _FLOOR}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Fit the temperature and K biases by penalised maximum likelihood."""
+        """Set `temperature_` and `bias_` (K,) by penalised maximum likelihood, and `floor_`."""
         scale, self.bias_ = self._fit_scale_and_bias(outputs, labels, weights, 1)
         self.temperature_ = float(1.0 / scale[0])
 
@@ -337,7 +337,7 @@ class VectorScaling(ScaledSoftmax):
     _learned: ClassVar = {"scale": Learned(axes=1), "bias": Learned(axes=1), "floor": _FLOOR}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Fit K scales and K biases by penalised maximum likelihood."""
+        """Set `scale_` (K,) and `bias_` (K,) by penalised maximum likelihood, and `floor_`."""
         self.scale_, self.bias_ = self._fit_scale_and_bias(outputs, labels, weights, outputs.shape[1])
 
     def _scale_and_bias(self) -> tuple[Float64s, Float64s]:
@@ -395,7 +395,7 @@ class TopVersusAll(Recalibrator):
     _learned: ClassVar = {"temperature": _TEMPERATURE}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Fit the temperature; refuse a wrong row whose leading class has a probability of exactly 1."""
+        """Set `temperature_` by `_fit_binary_inverse`; refuse a wrong row whose leading class has a probability of exactly 1."""
         logits = class_logits(outputs, self.input)
         correct = (labels == logits.argmax(axis=1)).astype(np.float64)
         warn_if_constant(self, correct)
@@ -492,7 +492,7 @@ class EnsembleTemperature(Recalibrator):
     """
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Fit the temperature of least squared error, then the weights of the mixture."""
+        """Set `temperature_`, that of least squared error, then `weights_` of the scaled, original and uniform distribution."""
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
         count = outputs.shape[1]
         inverse = fit_squared_inverse(data)
@@ -501,7 +501,7 @@ class EnsembleTemperature(Recalibrator):
         self.temperature_ = 1.0 / inverse
 
     def _apply(self, outputs: Float64s) -> Float64s:
-        """Compute the mixture of checked outputs (n, K)."""
+        """Compute w1 softmax(z / T) + w2 softmax(z) + w3 / K of checked outputs (n, K), the w those of `weights_`."""
         logits = class_logits(outputs, self.input)
         w1, w2, w3 = self.weights_.tolist()
         # the softmax of logarithms: probabilities of low precision do not quite sum to 1
@@ -529,7 +529,7 @@ class PenalisedMatrix(Recalibrator):
 
     @abstractmethod
     def _penalty(self) -> Penalty:
-        """Return the strengths of the penalties."""
+        """Return the strengths of the penalties on the diagonal, off it, and on biases."""
 
     def _check_params(self) -> None:
         """Refuse strengths that are no numbers from 0 to 1e100; `off_diagonal` may be None."""
@@ -540,7 +540,10 @@ class PenalisedMatrix(Recalibrator):
                 raise InputError(f"{name} must be a number from 0 to {_MAX_STRENGTH:g}, not {value!r}")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Fit the temperature (and a floor, where a true class has probability 0), then D and b."""
+        """Set `temperature_` (and `floor_`, where a true class has probability 0), `uniform_` = 1 / (n + 1), then D and b.
+
+        D is `change_`, (K, K) or its diagonal (K,), b is `bias_` (K,).
+        """
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
         if data.impossible().any():
             inverse, self.floor_ = fit_floored_temperature(data)
@@ -551,7 +554,7 @@ class PenalisedMatrix(Recalibrator):
         self.change_, self.bias_ = fit_matrix(data, smooth, self._penalty())
 
     def _apply(self, outputs: Float64s) -> Float64s:
-        """Compute softmax(x + D x + b) of checked outputs (n, K)."""
+        """Compute softmax(x + D x + b) of checked outputs (n, K), x = log((1 - u) softmax(z / T) + u / K) with u = `uniform_`."""
         logits = floor_logits(class_logits(outputs, self.input), self.floor_)
         scaled = scaled_softmax(logits, 1.0 / self.temperature_)
         x = np.log((1 - self.uniform_) * scaled + self.uniform_ / len(self.classes_))
@@ -561,7 +564,7 @@ class PenalisedMatrix(Recalibrator):
 
     @property
     def _learned(self) -> Mapping[str, Learned]:  # type: ignore[override]
-        """The learned attributes; D is a matrix, or its diagonal where `off_diagonal` is None."""
+        """The learned attributes by name: D ("change") is a matrix, or its diagonal where `off_diagonal` is None."""
         return {
             "temperature": _TEMPERATURE,
             "uniform": Learned(low=0.0, high=1.0),

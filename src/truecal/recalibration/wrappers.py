@@ -502,7 +502,7 @@ class PriorShift(Recalibrator):
             raise InputError('without a recalibrator the probabilities are needed: declare input="probs"')
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Compute the class frequencies of the rows and fit the recalibrator, if there is one."""
+        """Set `source_`, the class frequencies of the rows, `recalibrator_`, fitted if there is one, and `prevalence_`."""
         count = outputs.shape[1]
         self.source_ = np.bincount(labels, weights, count) / (len(labels) if weights is None else weights.sum())
         if self.absent_classes_:

@@ -225,7 +225,7 @@ class DecisionLoss(Tabular):
 
     @property
     def maximum(self) -> LossAt:
-        """The largest loss over the thresholds; its limits are the largest of the band."""
+        """The largest loss over the thresholds and its threshold; the limits are the largest of the band over all thresholds."""
         i = int(np.argmax(self.loss))
         loss, low, high = (float(a.max()) for a in (self.loss, self.low, self.high))
         return LossAt(float(self.thresholds[i]), loss, low, high, self.level, self.unit)

@@ -81,7 +81,10 @@ class Batch:
 
     @classmethod
     def from_sketch(cls, sketch: tc.Sketch) -> Batch:
-        """Count the rows of a sketch by cell; counts and sums are those of its rows, exactly."""
+        """Count the rows of a sketch by cell, exactly: rows, ones and mean score of filled cells, sums of x = score - outcome.
+
+        `size` is the number of rows. The weights of the sketch are not used.
+        """
         sums, edge = sketch.sums, sketch.edges
         n, y, r = sums["n"], sums["y"], sums["r"]
         scores, products = edge * n + r, edge * y + sums["ry"]
@@ -91,7 +94,10 @@ class Batch:
 
     @classmethod
     def from_units(cls, scores: Float64s, outcomes: Float64s, units: Indices) -> Batch:
-        """Count rows in clusters `units` (n,): rows by cell; number of clusters, sum and squares of their mean residuals."""
+        """Count rows in clusters `units` (n,): rows, ones and mean score by cell; number, sum and squares of cluster means of x.
+
+        x is score - outcome; `units` of the batch holds the rows.
+        """
         plain = cls.from_sketch(tc.Sketch.from_arrays(scores, outcomes))
         code = np.unique(units, return_inverse=True)[1]
         size = np.bincount(code)
@@ -276,7 +282,7 @@ class Experts:
     def enter(self, log_growth: Float64s, mirror_loss: Float64s) -> BatchGrowth:
         """Combine log growth with the log share of an entry: the prior times 2 / (1 + exp(-M)), M the batch's mirror loss.
 
-        All arrays are (experts,).
+        All arrays are (experts,); the prior is :attr:`prior`.
         """
         return BatchGrowth(log_growth, self.prior + np.log(2.0) - np.log1p(np.exp(-mirror_loss)))
 
@@ -309,7 +315,10 @@ class Experts:
         return self.enter(growth, mirror_loss)
 
     def play_rows(self, rows: UnitRows) -> tuple[Float64s, Float64s]:
-        """Sum exp(t y) / (1 + e (exp(t) - 1)) - 1, and 1 - exp(-m), over rows of every cluster: both (clusters, experts)."""
+        """Sum exp(t y) / (1 + e (exp(t) - 1)) - 1, and 1 - exp(-m), over rows of every cluster: both (clusters, experts).
+
+        t, e and m are tilt, nearest probability in the band and mirror loss of :meth:`_tilts` and :meth:`_mirror_loss`.
+        """
         tilt, cost = self._tilts(rows.scores)
         gains = np.expm1(rows.outcomes[:, None] * tilt - cost)
         losses = -np.expm1(-self._mirror_loss(tilt, rows.scores, rows.scores))

@@ -97,7 +97,7 @@ def fit_offset(sums: Float64s) -> float:
 
 
 def advise(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, float]:
-    """Choose what to do, and fit the offset in log odds to the rows since the change.
+    """Choose what to do, and fit the offset in log odds to the rows since the change; return both.
 
     Without an alarm: "wait". Otherwise a chi-squared test of the bins, of residuals beyond the tolerance, at level 0.01 decides
     between "refit" (the shape of the curve has changed) and "offset suffices". `sums` are as in :func:`worst_region`.

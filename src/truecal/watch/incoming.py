@@ -65,7 +65,7 @@ def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     """Convert predictions, a sketch, a scan, a mapping of groups to sketches, or a list of these, to batches by group.
 
     The items of a list are parts of one batch and are added. Other types are refused. `lens` None is the default of predictions;
-    `by` are the columns that name groups.
+    `by` are the columns that name groups, () for none. Rows without a label count as `dropped` where a scan left them out.
     """
     if isinstance(data, (list, tuple)):
         return _join_parts([read(part, lens, by) for part in data])
@@ -86,7 +86,7 @@ def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
 
 
 def _read_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
-    """Split predictions into groups and make a batch per group and class of the lens; refuse weights."""
+    """Split predictions into groups by the columns `by`, and make a batch per group and class of the lens; refuse weights."""
     judge = default_lens(preds) if lens is None else lens
     if preds.weights is not None:
         raise InputError(

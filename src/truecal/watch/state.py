@@ -432,10 +432,10 @@ def _encode(value: Any) -> Any:
 
 
 def _decode(kind: Any, value: Any) -> Any:
-    """Convert a value of JSON to a type, as `_encode` wrote it; what does not fit raises one of the errors of :func:`from_text`.
+    """Convert a value of JSON to a type, as `_encode` wrote it; what does not fit raises an error of those that from_text expects.
 
-    A dataclass is read from the list of its fields, a tuple from a list, an array from [shape, base64], `X | None` from null or X.
-    Numbers must be finite, whole numbers not negative, and booleans are no numbers.
+    A dataclass is read from the list of its fields, a tuple from a list, an array from [shape, base64], `X | None` from null or
+    X. Numbers must be finite, whole numbers not negative, and booleans are no numbers.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is UnionType:
