@@ -21,7 +21,7 @@ from truecal.recalibration import (
     evaluate,
 )
 from truecal.recalibration.contract import count_shared_rows, fingerprint_rows
-from truecal.scores import brier, log_loss
+from truecal.scores import accuracy, brier, log_loss
 
 Array = NDArray[np.float64]
 
@@ -48,6 +48,12 @@ def test_every_row_is_judged_by_a_fit_that_never_saw_it() -> None:
     assert result.winner == "beta"
     assert_allclose(HistogramBinning(bins=400).fit(preds.probs, preds.labels).recalibrate(preds).probs, preds.labels)
     assert not hasattr(memory, "maps_")  # the caller's object is left alone
+
+
+def test_accuracy_counts_a_probability_of_one_half_as_positive() -> None:
+    preds = Predictions.from_probs(np.tile([0.5, 0.2, 0.9], 40), np.tile([1, 0, 1, 1, 1, 0], 20))
+    before = evaluate([PlattScaling()], preds)["uncalibrated"]
+    assert before.accuracy == accuracy(preds) == pytest.approx(4 / 6)
 
 
 def test_scores_are_those_of_the_out_of_fold_predictions() -> None:

@@ -17,7 +17,7 @@ from truecal.errors import InputError
 from truecal.estimators.estimate import Curve, Interval
 from truecal.inference.exact_limit import squared_errors
 from truecal.lenses.lens import Lens, check_lens
-from truecal.lenses.one_probability import default_lens
+from truecal.lenses.one_probability import TopLabel, default_lens
 from truecal.predictions.arrays import takes_arrays, takes_arrays_second
 from truecal.predictions.predictions import check_predictions
 from truecal.recalibration.binning_maps import ScalingBinning
@@ -498,7 +498,9 @@ class _Scoring:
         log_losses, briers = by_score["log loss"], by_score["brier"]
         lens = self.lens or default_lens(preds)
         error = tc.measure(preds, lens=lens, level=self.level)
-        correct, correct_before = _is_correct(preds), _is_correct(self.results[BEFORE].preds)
+        correct, correct_before = (
+            TopLabel().scores_and_outcomes(p)[1].astype(np.float64) for p in (preds, self.results[BEFORE].preds)
+        )
         over, under = _one_sided_gaps(error.curve)
         return EvaluationRow(
             name=name,
@@ -557,12 +559,6 @@ class _Scoring:
         error = z * sqrt(square_sum * units / max(units - 1, 1.0)) / total
         how = "normal, paired" + (" over clusters" if preds.clusters is not None else "")
         return Interval(mean - error, mean + error, self.level, how)
-
-
-def _is_correct(preds: tc.Predictions) -> Float64s:
-    """Mark with 1.0 the rows whose most probable class is the label, with 0.0 all others, shape (n,)."""
-    top = preds.probs > 0.5 if preds.binary else preds.probs.argmax(axis=1)
-    return (top == preds.labels).astype(np.float64)
 
 
 def _one_sided_gaps(curve: Curve | None) -> tuple[float | None, float | None]:
@@ -737,7 +733,10 @@ def choose_bins(
         candidates.append(_test_candidate(count, calibrator.recalibrate(test_preds), draws, level))
 
     def recommend(bound: str) -> int | None:
-        """Choose the number of bins of least error among those whose bound is below the threshold; None if there is none."""
+        """Choose the number of bins of least squared error of those whose `bound` (an attribute) is at most the threshold.
+
+        None if there is none.
+        """
         allowed = [(c.mean_squared_error, c.bins) for c in candidates if getattr(c, bound) <= threshold]
         return min(allowed)[1] if allowed else None
 
