@@ -199,3 +199,25 @@ def test_columns_of_a_folder_are_detected_by_their_values_as_those_of_a_file(tru
     refused = truecal("measure", tmp_path / "days")
     assert refused.code == 2
     assert f"try: truecal measure {tmp_path / 'days'} --score churn_x" in refused.err
+
+
+@pytest.mark.parametrize("engine", [None, "polars", "duckdb", "dask"])
+def test_groups_of_scans_are_named_as_in_memory(truecal, tmp_path, engine):
+    sites = [1.0, 2.5, None, -0.0] * 100
+    binary_frame().with_columns(site=pl.Series(sites)).write_parquet(tmp_path / "x.parquet")
+    options = [] if engine is None else ["--engine", engine]
+    ran = truecal("measure", tmp_path / "x.parquet", "--by", "site", "--json", *options)
+    assert [part["group"] for part in results(ran)] == ["0", "1", "2.5", "missing"]
+
+
+def test_sketches_of_rows_without_a_group_are_named_as_the_rows_are(truecal, tmp_path):
+    frame = binary_frame().with_columns(site=pl.Series(["a", None] * 200))
+    frame.write_parquet(tmp_path / "x.parquet")
+    assert truecal("sketch", "save", tmp_path / "x.parquet", "--by", "site", "--out", tmp_path / "s").code == 0
+    names = []
+    for source in (tmp_path / "x.parquet", tmp_path / "s"):
+        ran = truecal(
+            "watch", "update", tmp_path / f"{source.name}.json", source, "--by", "site", "--at", "1", "--json"
+        )
+        names.append([group["group"] for group in json.loads(ran.out)["steps"][0]["groups"]])
+    assert names[0] == names[1]

@@ -12,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import truecal as tc
+from tests.engines.engines import ENGINES as ENGINE_FRAMES
 from tests.engines.engines import need
 from truecal.engines import scan
+from truecal.predictions.selection import group_rows
 
 pytestmark = [pytest.mark.filterwarnings("ignore")]  # of the engines' own dependencies
 ROWS = [(1, 0.75, "a"), (0, 0.25, "b"), (1, 0.5, "a"), (0, 0.125, "b")]
@@ -77,6 +79,10 @@ FILES = {
     "latin-1": ("x.csv", csv([*ROWS, (1, 0.5, "\xe9")]).decode().encode("latin1"), {}, r"x\.csv: line 6 is not UTF-8"),
     "names twice": ("x.csv", csv(ROWS, header="y,p,p"), {}, "two columns are named 'p'"),
     "text": ("x.csv", csv([*ROWS, (1, "high", "a")]), {}, "column 'p'"),
+    "names that differ in case": ("x.parquet", columns(P=[0.5] * 4), {}, "'p' and 'P' differ only in upper and lower case"),
+    "names in csv that differ in case": ("x.csv", csv(ROWS, header="y,p,Y"), {}, "'y' and 'Y' differ only in upper and lower case"),
+    "other names that differ in case": ("x.parquet", columns(z=[1, 2, 3, 4], Z=[1, 2, 3, 4]), {}, 4),
+    "quoted and empty": ("x.csv", csv([*ROWS, (1, 0.5, '""')]), {"select": tc.by_column("g", "")}, "no row"),
     # text as programs write it
     "byte order mark": ("x.csv", b"\xef\xbb\xbf" + PLAIN, {}, 4),
     "CR LF": ("x.csv", PLAIN.replace(b"\n", b"\r\n"), {}, 4),
@@ -135,7 +141,8 @@ def spark():
 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    session = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.caseSensitive", "true")
+    session = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
     yield session
     session.stop()
 
@@ -260,23 +267,75 @@ def test_groups_may_have_any_name(tmp_path, engine, weights):
         assert {group: parts[0].rows for group, parts in result.sketches.items()} == {("a",): 2, ("b",): 1}
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
-def test_keys_of_groups_are_the_same_on_every_engine(tmp_path, engine):
-    kinds = {
-        "large": (pa.array([2**64 - 1, 2**53 + 1, 2**53, None], pa.uint64()), {2**64 - 1, 2**53 + 1, 2**53, None}),
-        "zeros": (pa.array([0.0, -0.0, float("nan"), None]), {0.0, None}),
-        "zoned": (pa.array([DAY] * 4, pa.timestamp("us", "Asia/Tokyo")), {DAY}),
-        "decimal": (pa.array([Decimal("1.50"), Decimal("1.50"), Decimal("2.00"), None]), {Decimal("1.5"), Decimal(2), None}),
-        "missing": (pa.array([None] * 4, pa.string()), {None}),
-    }  # fmt: skip
+DURATION = dt.timedelta(seconds=1.5)
+# values of a column that rows are grouped by, and the names of the groups with their rows, or a part of the refusal
+GROUPS = {
+    "whole numbers": ([3, 11, 3, None], {"3": 2, "11": 1, "missing": 1}),
+    "large": (pa.array([2**64 - 1, 2**53 + 1, 2**53 + 1, None], pa.uint64()), {str(2**53 + 1): 2, str(2**64 - 1): 1, "missing": 1}),
+    "floats": ([2.5, 1.0, INF, -1e300], {"-1e+300": 1, "1": 1, "2.5": 1, "inf": 1}),
+    "zeros and NaN": ([0.0, -0.0, float("nan"), None], {"0": 2, "missing": 2}),
+    "float32": (pa.array([0.1, 0.1, 2.0, None], pa.float32()), {"0.10000000149011612": 2, "2": 1, "missing": 1}),
+    "float16": (pa.array(np.array([0.5, 0.5, 2, 3], np.float16)), {"0.5": 2, "2": 1, "3": 1}),
+    "truth values": ([True, False, None, True], {"False": 1, "True": 2, "missing": 1}),
+    "text": (["", "a, b", "a\nb", "missing"], {"": 1, "a\\nb": 1, "a, b": 1, "missing": 1}),
+    "text and nothing": (["missing", None, "b", "b"], {"b": 2, "'missing'": 1, "missing": 1}),
+    "categories": (pa.array(["b", "a", None, "b"]).dictionary_encode(), {"a": 1, "b": 2, "missing": 1}),
+    "decimals": ([Decimal("1.50"), Decimal("1.5"), Decimal(2), None], {"1.50": 2, "2.00": 1, "missing": 1}),
+    "dates": ([DAY.date(), dt.date(1900, 1, 1), None, DAY.date()], {"1900-01-01": 1, "2026-03-01": 2, "missing": 1}),
+    "times": (pa.array([DAY, DAY, None, DAY], pa.timestamp("us")), {"2026-03-01 12:00:00": 3, "missing": 1}),
+    "nanoseconds": (pa.array([1, 2, None, 2], pa.timestamp("ns")), {"1970-01-01 00:00:00": 3, "missing": 1}),
+    "zone": (pa.array([DAY, DAY, None, DAY], pa.timestamp("us", "Asia/Tokyo")), {"2026-03-01 12:00:00": 3, "missing": 1}),
+    "nothing": (pa.array([None] * 4, pa.string()), {"missing": 4}),
+    "durations": (pa.array([DURATION, DURATION, None, DURATION], pa.duration("us")), "column 'g' holds (D|timed)"),
+    "durations in ns": (pa.array([1, 2, None, 3], pa.duration("ns")), "column 'g' holds (D|timed)"),
+    "times of day": (pa.array([DAY.time()] * 4, pa.time64("us")), "column 'g' holds [Tt]ime"),
+    "bytes": ([b"a", b"b", None, b"a"], "column 'g' holds (B|bytes)"),
+    "lists": ([[1], [2]] * 2, "column 'g'"),
+    "structures": ([{"a": 1, "b": 2}] * 4, "column 'g'"),
+    "maps": (pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())), "column 'g'"),
+}  # fmt: skip
+NOT_IN_SPARK = ("float16", "nanoseconds")  # types that it lacks
+
+
+@pytest.mark.parametrize("values", GROUPS)
+@pytest.mark.parametrize("engine", ["memory", *ENGINES])
+def test_groups_have_the_same_names_in_memory_and_on_engines(tmp_path, engine, values, request):
+    if engine == "spark":
+        request.getfixturevalue("spark")
+    column, expected = GROUPS[values]
     path = tmp_path / "g.parquet"
-    for name, (values, keys) in kinds.items():
-        path.write_bytes(columns(g=values))
-        assert {group for (group,) in scan(path, label="y", score="p", by="g", engine=engine).sketches} == keys, name
-    for values in ([[1], [2]] * 2, [{"a": 1}] * 4):
-        path.write_bytes(columns(g=values))
-        with pytest.raises(tc.InputError, match="column 'g' holds"):
-            scan(path, label="y", score="p", by="g", engine=engine)
+    path.write_bytes(columns(g=column))
+
+    def counts():
+        if engine == "memory":
+            groups = group_rows(tc.read(path, label="y", score="p"), ["g"])
+            return dict(zip(groups.names, groups.counts.tolist(), strict=True))
+        result = scan(path, label="y", score="p", by="g", engine=engine)
+        return {name: result.sketches[key][0].rows for key, name in result.names.items()}
+
+    if engine == "spark" and values in NOT_IN_SPARK:
+        expected = "types and names that Spark lacks are read by engine='polars'"
+    if isinstance(expected, str):
+        with pytest.raises(tc.InputError, match=expected):
+            counts()
+    else:
+        assert list(counts().items()) == list(expected.items())
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
+def test_groups_of_frames_without_types_are_refused_by_their_values(engine):
+    frame = ENGINE_FRAMES[engine](pa.table({"y": [0, 1], "p": [0.25, 0.75], "g": [DURATION, DURATION]}))
+    with pytest.raises(tc.InputError, match="column 'g' holds"):
+        scan(frame, label="y", score="p", by="g")
+
+
+@pytest.mark.full
+def test_names_that_spark_takes_for_syntax_are_refused_with_the_remedy(tmp_path, spark):
+    for name in ("p.a", "p`a"):
+        path = tmp_path / "x.parquet"
+        path.write_bytes(columns(**{name: [0.75, 0.25, 0.5, 0.125]}))
+        with pytest.raises(tc.InputError, match=r"Spark takes \. and ` .* rename the column"):
+            scan(path, label="y", score=name, engine="spark")
 
 
 def test_whole_numbers_beyond_2_53_beside_missing_ones_stay_apart(tmp_path):

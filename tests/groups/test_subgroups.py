@@ -106,7 +106,7 @@ def test_missing_values_are_a_group_of_their_own():
     preds = Predictions.from_probs(preds.probs, preds.labels, columns={"words": words, "numbers": numbers})
     assert sorted(subgroups(preds, "words").names) == ["missing", "x"]
     assert dict(zip(subgroups(preds, "numbers").names, subgroups(preds, "numbers").counts, strict=True)) == {
-        "1.0": 200,
+        "1": 200,
         "missing": 100,
     }
     assert sorted(subgroups(preds, "numbers", cuts=[0.5]).names) == ["from 0.5", "missing"]

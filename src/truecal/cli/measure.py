@@ -174,8 +174,8 @@ def _measure_groups(
         scan = group_by(data, columns)
         by_estimator = [scan.groups(estimator=estimator, **common) for estimator in estimators]
         return [
-            GroupEstimate(by, ", ".join(map(str, group)), estimates_by_group[group])
-            for group in by_estimator[0]
+            GroupEstimate(by, name, estimates_by_group[group])
+            for group, name in scan.names.items()
             for estimates_by_group in by_estimator
         ]
     common |= {"lens": data.lens or default_lens(data.whole), "select": data.select}

@@ -216,9 +216,13 @@ def save(source: GroupedFiles, *, out: WriteFolder) -> Reply:
 
 def _write_groups(scan: "tc.engines.Scan", folder: Path) -> None:
     """Write the sketch of every group to column=value/.../sketch.npz, with names and values percent-encoded."""
+    from truecal.engines.sources import NO_VALUE
+
     for group, (sums,) in scan.sketches.items():
-        values = zip(scan.by, group, strict=True)
-        path = folder.joinpath(*(f"{quote(name, safe='')}={quote(str(value), safe='')}" for name, value in values))
+        values = [NO_VALUE if value is None else quote(str(value), safe="") for value in group]
+        path = folder.joinpath(
+            *(f"{quote(name, safe='')}={value}" for name, value in zip(scan.by, values, strict=True))
+        )
         path.mkdir(parents=True, exist_ok=True)
         sums.save(path / SKETCH)
 

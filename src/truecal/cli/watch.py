@@ -224,13 +224,13 @@ def _read_batch(source: GroupedFiles) -> tuple[Any, int, Any]:
     if sketches and is_sketch(sketches[0]):
         if not source.by:
             return tc.Sketch().merge(*map(tc.Sketch.load, sketches)), 0, None
-        groups: dict[tuple[str, ...], tc.Sketch] = {}
+        groups: dict[tuple[str | None, ...], tc.Sketch] = {}
         for file in sketches:
             values = {unquote(name): value for name, value in folder_values(file).items()}
             unnamed = [name for name in source.by if name not in values]
             if unnamed:
                 raise InputError(f"{file}: its folders do not name the group, such as {unnamed[0]}=.../sketch.npz")
-            key = tuple(str(values[name]) for name in source.by)
+            key = tuple(values[name] for name in source.by)
             groups[key] = groups.get(key, tc.Sketch()).merge(tc.Sketch.load(file))
         return groups, 0, None
     if source.scans:

@@ -1,7 +1,6 @@
 """Judged scores and outcomes as engine expressions, and their sums gathered into sketches."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import narwhals as nw
@@ -30,6 +29,7 @@ from truecal.engines.columns import (
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
+from truecal.predictions.selection import group_value
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -191,7 +191,11 @@ def gather(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool) ->
         unfit = {name: float(counts[name][0]) / classes for name in counts.columns if name not in ("low", "high")}
         if unfit["score"] and not counts["low"].is_null()[0]:  # Dask has no score for an infinite logit
             extremes = (float(counts["low"][0]), float(counts["high"][0]))
-    groups = _row_groups(table, group_names(columns))
+    keys = [
+        [group_value(value, name) for value in table[alias].to_list()]
+        for name, alias in zip(columns.by, group_names(columns), strict=True)
+    ]
+    groups: list[Group] = list(zip(*keys, strict=True)) if keys else [()] * len(table)
     class_index = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
     sketches: dict[Group, tuple[tc.Sketch, ...]] = {}
     sums = {*tc.Sketch.SUMS, "fraction", "low", "high", "lightest", "heaviest"} & set(table.columns)
@@ -228,29 +232,6 @@ def _collect(lazy: Any) -> Any:
 def _numbers(table: Any, name: str) -> Float64s:
     """Return a column as float64, shape (n,), null as NaN."""
     return np.asarray(table[name].to_numpy(), np.float64)
-
-
-def _row_groups(table: Any, by: list[str]) -> list[Group]:
-    """Return the group of each row of a table: the tuple of its values in the `by` columns, () without any."""
-    columns = [_group_keys(table[name]) for name in by]
-    return list(zip(*columns, strict=True)) if columns else [()] * len(table)
-
-
-def _group_keys(column: Any) -> list[Any]:
-    """Return the values of a column as hashable keys: null and NaN as None, others by `_group_key`."""
-    return [
-        None if null else _group_key(value)
-        for value, null in zip(column.to_list(), column.is_null().to_list(), strict=True)
-    ]
-
-
-def _group_key(value: Any) -> Any:
-    """Return a value that is not null as a key: NaN as None, -0.0 as 0.0, a time with a zone in UTC without it."""
-    if isinstance(value, float):
-        return None if value != value else value + 0.0
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).replace(tzinfo=None)
-    return value
 
 
 def _rows_by_group(groups: list[Group]) -> dict[Group, Indices]:

@@ -5,6 +5,7 @@ floor in float64, each of which every engine rounds alike. Rows that cannot be c
 so the pass that counts also checks.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -229,6 +230,13 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
     frames.refuse_shared(outputs, label, request.weights)
     frames.matching(names, [*request.needed, *request.by], "label, weights and groups")
     frames.refuse_nested(schema, [*request.needed, *request.by], "labels, weights and groups")
+    used = [*outputs, *request.needed, *request.by]
+    syntax = next((name for name in used if frame.implementation.is_spark_like() and re.search("[.`]", name)), None)
+    if syntax is not None:
+        raise InputError(
+            f"Spark takes . and ` in the name {syntax!r} as syntax; rename the column, or read it with engine='polars' "
+            "(--engine polars)"
+        )
     for name in [*outputs, *request.needed[1:]]:
         if not (
             schema[name].is_numeric() or schema[name].is_boolean() or isinstance(schema[name], (nw.List, nw.Array))

@@ -46,7 +46,7 @@ from truecal.estimators.bins import combine_powers
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import frames, validation
-from truecal.predictions.selection import Selection, check_selection
+from truecal.predictions.selection import Selection, check_selection, name_groups
 from truecal.special import root
 from truecal.types import Float64s
 
@@ -83,14 +83,14 @@ def parts_of(
         if local:
             files = [file for file in files if Path(file).stat().st_size] or files  # an empty file has no rows
         return [FilePart([file], _folder_groups(file, request)) for file in files]
-    if not local or (len(files) == 1 and not folder_values(files[0])):
+    if not local:
         return [FilePart(list(files), {})]
     schemas = [_schema_of_file(file, engine) for file in files]
     folder_constants = [
         {k: v for k, v in _folder_groups(file, request).items() if k not in schemas[0]} for file in files
     ]
     for file, schema, values in zip(files, schemas, folder_constants, strict=True):
-        refuse_different_columns(file, [*schema, *values], files[0], list(schemas[0]), request)
+        refuse_different_columns(file, schema, values, files[0], list(schemas[0]), request)
     if any(schema != schemas[0] for schema in schemas):
         return [FilePart([file], values) for file, values in zip(files, folder_constants, strict=True)]
     groups: dict[tuple[object, ...], FilePart] = {}
@@ -117,16 +117,25 @@ def _schema_of_file(file: str, engine: Engine) -> dict[str, Any]:
 
 
 def refuse_different_columns(
-    file: str, columns: list[str], first: str, firsts: list[str], request: ColumnRequest
+    file: str,
+    schema: Mapping[str, Any],
+    folders: Mapping[str, object],
+    first: str,
+    firsts: list[str],
+    request: ColumnRequest,
 ) -> None:
-    """Refuse a file that lacks requested columns, or has other columns of predictions than the first file.
+    """Refuse a file that lacks requested columns or has unfit ones, or other columns of predictions than the first file.
 
-    `columns` are those of the file, `firsts` those of the file `first`. Both are named in the message.
+    `schema` has the types of its columns as the file states them, which some engines do not keep (names that differ in case,
+    durations); `folders` the columns in the names of its folders; `firsts` are the columns of the file `first`.
     """
     name, first_name = Path(file).name, Path(first).name
     try:
-        outputs = frames.matching(columns, request.predictions, "predictions")[0]
-        frames.matching(columns, [*request.needed, *request.by], "label, weights and groups")
+        outputs = frames.matching(list(schema), request.predictions, "predictions")[0]
+        used = [*request.needed, *request.by]
+        frames.matching([*schema, *folders], used, "label, weights and groups")
+        frames.refuse_twins([*schema, *folders], [*outputs, *used])
+        frames.refuse_nested(schema, [name for name in used if name in schema], "labels, weights and groups")
     except InputError as error:
         raise FileError(f"{name}: {error}") from error
     expected = frames.matching(firsts, request.predictions, "predictions")[0]
@@ -208,7 +217,7 @@ class Scan:
     dropped : int
         Rows left out because something in them was missing (only with drop_null).
     engine : str
-        What read the data.
+        What read the data; of text, which is parsed and summed in this process, the engine that was named.
     selection : str
         Which rows were judged, in words; empty for all.
     notes : tuple of str
@@ -241,6 +250,11 @@ class Scan:
         if len(parts) > 1:
             raise InputError(f"the scan holds {len(parts)} sketches, one per class; use .sketches")
         return parts[0]
+
+    @property
+    def names(self) -> dict[Group, str]:
+        """Name of every group, in the order of its values: these joined by commas, "missing" for a missing one."""
+        return name_groups(list(self.sketches))
 
     @property
     def rows(self) -> int:
@@ -285,10 +299,7 @@ class Scan:
         estimates : dict of tuple to Estimate
             In the order of the groups' values.
         """
-        ordered = sorted(
-            self.sketches, key=lambda group: tuple((value is None, str(type(value)), value) for value in group)
-        )
-        return {group: self._measure_parts(self.sketches[group], estimator, level, rng) for group in ordered}
+        return {group: self._measure_parts(self.sketches[group], estimator, level, rng) for group in self.names}
 
     def _merge_groups(self) -> tuple[tc.Sketch, ...]:
         """Merge the sketches of all groups: a tuple of one sketch, or of one per class under a class-wise lens."""
@@ -479,7 +490,10 @@ def scan(
 def _gather_frame(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
     """Reduce a lazy frame to sketches of the rows that `select` keeps (None: all); logits are turned into probabilities first."""
     schema = frame.collect_schema()
-    frame, columns = with_probs(with_present(frame, columns), columns)
+    # in float64: Dask forms no groups of float16
+    groups = [nw.col(name).cast(nw.Float64) for name in columns.by if schema[name].is_float()]
+    frame = with_present(frame.with_columns(*groups) if groups else frame, columns)
+    frame, columns = with_probs(frame, columns)
     if select is not None:
         frame = frame.with_columns(as_filter(select, columns, schema).fill_null(False).alias(SELECTED))
     return gather(frame, columns, lens, selected=select is not None)
@@ -538,12 +552,12 @@ def _lazy_frames(
         lazy, used = open_frame(part.files, engine)
         done += len(part.files)
         if is_text(part.files):
-            columns = list(lazy.collect_schema())
-            first = columns if first is None else first
-            refuse_different_columns(part.files[0], [*columns, *part.constants], files[0], first, request)
+            schema = lazy.collect_schema()
+            first = list(schema) if first is None else first
+            refuse_different_columns(part.files[0], schema, part.constants, files[0], first, request)
             if len(files) > 1 and len(lazy.head(1).collect()) == 0:
                 continue
-            part = FilePart(part.files, {k: v for k, v in part.constants.items() if k not in columns})
+            part = FilePart(part.files, {k: v for k, v in part.constants.items() if k not in schema})
         constants = [nw.lit(value, nw.String).alias(name) for name, value in part.constants.items()]
         yield (lazy.with_columns(*constants) if constants else lazy), used
     on_progress(done, len(files))

@@ -33,7 +33,7 @@ _ENGINE_PACKAGES = (
 _SESSION_PACKAGES = {"pyspark": "spark", "duckdb": "duckdb", "_duckdb": "duckdb", "distributed": "dask"}
 _MAX_CHARACTERS = 300  # by choice: characters of what an engine says
 _LARGEST_EXACT = 2**53  # derived: every whole number up to here is a float64
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
 
 
 def is_path(source: object) -> bool:
@@ -103,7 +103,7 @@ def folder_values(file: str) -> dict[str, str | None]:
     {'day': '2026-05-01', 'site': 'north pole'}
     """
     pairs = (folder.partition("=") for folder in Path(file).parts[:-1])
-    return {key: None if value == _NO_VALUE else unquote(value) for key, equals, value in pairs if key and equals}
+    return {key: None if value == NO_VALUE else unquote(value) for key, equals, value in pairs if key and equals}
 
 
 def _format_of_file(file: str) -> str | None:
@@ -160,24 +160,25 @@ class Engine:
 def open_frame(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
     """Open Parquet files, or one text file, as a lazy frame; return also the name of the engine. See `Engine.of`.
 
-    Text is parsed by `truecal.predictions.files` for every engine, so that all of them see the same values.
+    Text is parsed by `truecal.predictions.files` and is a polars frame whatever the engine: it is in memory already.
     """
     engine = Engine.of(engine)
-    name, text = engine.name, is_text(files)
+    name = engine.name
     package = {"spark": "pyspark"}.get(name, name)
     if not installed(package):
         raise MissingExtraError.of(package, "files" if name == "polars" else name)
-    if text:
+    if is_text(files):
         (file,) = files
         if "://" in file:
             raise InputError(
                 f"text is read from files of this machine, not from {file}; hand over a frame, such as polars.scan_csv(...)"
             )
-        frame = read_frame(Path(file))
-        with engine_errors(f"{Path(file).name}: {name} cannot take its columns"):
-            return nw.from_native(_FROM_POLARS[name](frame, engine)).lazy(), name
+        return nw.from_native(read_frame(Path(file))).lazy(), name
     listed = Path(files[0]).name + ("" if len(files) == 1 else f" and {len(files) - 1} more")
-    with engine_errors(f"{listed}: {name} cannot read this as parquet"):
+    remedy = (
+        "; types and names that Spark lacks are read by engine='polars' (--engine polars)" if name == "spark" else ""
+    )
+    with engine_errors(f"{listed}: {name} cannot read this as parquet{remedy}"):
         frame = nw.from_native(_SCAN[name](list(files), engine)).lazy()
         frame.collect_schema()
         return frame, name
@@ -301,6 +302,7 @@ def _spark_session(engine: Engine) -> Any:
         settings: dict[str, Any] = {
             "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
             "spark.log.level": "OFF",
+            "spark.sql.caseSensitive": "true",  # as every other engine
         }
         try:
             session = SparkSession.builder.appName("truecal").config(map=settings).getOrCreate()
@@ -314,32 +316,9 @@ def _spark_session(engine: Engine) -> Any:
     return session
 
 
-# Engines over rows that were parsed: a polars frame handed over with its types.
-
-
-def _to_duckdb(frame: Any, engine: Engine) -> Any:
-    """Return the rows of a polars frame as a DuckDB relation."""
-    import duckdb
-
-    return (engine.session or duckdb.connect()).from_arrow(frame.to_arrow())
-
-
-def _to_dask(frame: Any, engine: Engine) -> Any:
-    """Return the rows of a polars frame as a Dask frame of one partition."""
-    import dask.dataframe as dd
-
-    return dd.from_pandas(frame.to_pandas(use_pyarrow_extension_array=True), npartitions=1)  # type: ignore[no-untyped-call]
-
-
 _SCAN: dict[str, Callable[[list[str], Engine], Any]] = {
     "polars": _scan_polars,
     "duckdb": _scan_duckdb,
     "spark": _scan_spark,
     "dask": _scan_dask,
-}
-_FROM_POLARS: dict[str, Callable[[Any, Engine], Any]] = {
-    "polars": lambda frame, engine: frame,
-    "duckdb": _to_duckdb,
-    "spark": lambda frame, engine: _spark_session(engine).createDataFrame(frame.to_arrow()),
-    "dask": _to_dask,
 }

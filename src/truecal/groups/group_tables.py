@@ -43,6 +43,11 @@ class GroupedSketches(Protocol):
         """The columns that define the groups."""
         ...
 
+    @property
+    def names(self) -> Mapping[Any, str]:
+        """Name of every group, in the order of `groups`."""
+        ...
+
     def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
         """Estimate the error of all rows together."""
         ...
@@ -343,11 +348,11 @@ def _measure_scan(
 ) -> Subgroups:
     """Measure the groups of a scan from their sketches, as `_order_groups`; those of fewer than `smallest` rows are not tested.
 
-    Names are the values joined by commas, "missing" for None. The sketches of all classes of a group are tested together.
+    The sketches of all classes of a group are tested together.
     """
     estimates = scan.groups(estimator=estimator, level=level, rng=rng)
     counts = np.array([estimate.n for estimate in estimates.values()])
-    names = [", ".join("missing" if value is None else str(value) for value in key) for key in estimates]
+    names = list(scan.names.values())
     family, tested = Family(_redraw_count(level, len(counts)), rng), counts >= smallest
     sketches = [(i, sketch) for i, key in enumerate(compress(estimates, tested)) for sketch in scan.sketches[key]]
     family.add_profiles((sketch.to_profile() for _, sketch in sketches), (i for i, _ in sketches))

@@ -273,7 +273,8 @@ def _header(first: str, separator: str) -> list[str]:
 def _infer_type(pl: Any, column: Any, *, commas: bool, strip: bool) -> Any:
     """Convert a column of text to integers, floats or booleans if all values are such or NA_WORDS; else return the text.
 
-    NA_WORDS become null. `commas`: a comma is the decimal point. `strip`: remove white space from a column that stays text.
+    NA_WORDS become null, and in text the empty field. `commas`: a comma is the decimal point. `strip`: remove white space from a
+    column that stays text.
     """
     stripped = column.str.strip_chars()
     stripped = stripped.set(stripped.str.to_lowercase().is_in(NA_WORDS), None)
@@ -287,7 +288,8 @@ def _infer_type(pl: Any, column: Any, *, commas: bool, strip: bool) -> Any:
     lower = stripped.str.to_lowercase()
     if lower.drop_nulls().is_in(("true", "false")).all():
         return lower == "true"
-    return column.str.strip_chars() if strip else column
+    text = column.str.strip_chars() if strip else column
+    return text.set(text == "", None)  # quoted: writers that quote all fields write missing ones like this
 
 
 def _convert_booleans(pl: Any, frame: Any) -> Any:

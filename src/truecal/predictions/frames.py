@@ -395,10 +395,20 @@ def match_outputs(
     return [names[stars.index(name)] for name in given_names], given_names
 
 
-def refuse_nested(schema: Mapping[str, Any], names: Sequence[str], what: str) -> None:
-    """Refuse columns whose type in `schema` is a list or structure where `what` needs one number or text per row."""
+def refuse_twins(columns: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse a name that another column has too, but for upper and lower case: some engines take both for one."""
     for name in names:
-        if schema[name].is_nested():
+        twin = next((other for other in columns if other != name and other.casefold() == name.casefold()), None)
+        if twin is not None:
+            raise InputError(f"columns {name!r} and {twin!r} differ only in upper and lower case; rename one of them")
+
+
+def refuse_nested(schema: Mapping[str, Any], names: Sequence[str], what: str) -> None:
+    """Refuse columns of lists, structures, bytes, durations and times of day where `what` needs one number or text per row."""
+    import narwhals as nw
+
+    for name in names:
+        if schema[name].is_nested() or isinstance(schema[name], (nw.Binary, nw.Duration, nw.Time)):
             raise InputError(
                 f"column {name!r} holds {schema[name]}, and {what} are numbers or text; name another column"
             )

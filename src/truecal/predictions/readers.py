@@ -250,6 +250,7 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
     frames.matching(table.columns, singles, "label, weights and clusters")
     needed = [*names, *judges, *(name for name in singles if request.judge is None or name != choice.label)]
     table, dropped = _without_missing(table, needed) if request.drop_null else (table, 0)
+    frames.refuse_twins(table.columns, [*names, *judges, *singles, *request.by])
     preds = _build_predictions(table, choice, request)
     preds = preds if request.pos_label is None else _with_positive(preds, table[choice.label], request.pos_label)
     grouped = {name: frames.to_array(table[name]) for name in request.by if name not in preds.columns}

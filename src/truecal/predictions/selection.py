@@ -9,6 +9,7 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from types import ModuleType
 from typing import Any, Literal, Protocol
@@ -24,6 +25,7 @@ from truecal.types import Floats, Indices
 
 Closed = Literal["both", "left", "right", "neither"]
 Mask = NDArray[np.bool_]
+_LARGEST_EXACT = 2**53  # derived: floats of larger whole numbers are rounded
 SMALL = 100  # by choice: a selection of fewer rows than this earns a warning
 
 
@@ -304,22 +306,53 @@ def column(preds: Predictions, name: str) -> NDArray[Any]:
 
 
 def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
-    """Return the distinct values of a column as text, ascending, and the position of each row's value among them, shape (n,).
+    """Return the names of the groups of a column, as `group_values` orders them, and the position of each row's group, (n,)."""
+    values, codes = group_values(preds, name)
+    return _value_names(values), codes
 
-    Missing values are the last category, "missing". Values of equal text (1 and "1") are told apart by their repr.
-    """
+
+def group_values(preds: Predictions, name: str) -> tuple[list[Any], Indices]:
+    """Return the distinct values of a column as values of groups, ascending, None last, and each row's position in them, (n,)."""
     values, codes = validation.distinct(column(preds, name), f"column {name!r}")
-    unsupported = next((value for value in values if isinstance(value, (bytes, tuple, frozenset))), None)
-    if unsupported is not None:
+    values, positions = _distinct_objects([group_value(value, name) for value in values])
+    return values, positions[codes]
+
+
+def group_value(value: Any, name: str) -> Any:
+    """Return a value of column `name` as the value of a group, the same from every library and engine that can hold it.
+
+    Missing values are None, floats that are whole numbers (up to 2**53) integers, times without nanoseconds, and those with a zone
+    in UTC. Refuses what is no number, text, date or truth value.
+    """
+    if isinstance(value, (bytes, tuple, list, dict, frozenset, time, timedelta, np.timedelta64)):
         raise InputError(
-            f"column {name!r} holds {type(unsupported).__name__}, which form no groups; give numbers or text"
+            f"column {name!r} holds {type(value).__name__}, which form no groups; give numbers, text or dates"
         )
-    missing = bool(values) and validation.is_missing(values[-1])
-    values = values[:-1] if missing else values
-    words = [printable(value) for value in values]
-    ambiguous = {word for word, count in Counter(words).items() if count > 1} | ({"missing"} if missing else set())
-    words = [repr(value) if word in ambiguous else word for word, value in zip(words, values, strict=True)]
-    return [*words, *(["missing"] if missing else [])], codes
+    if validation.is_missing(value):
+        return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= _LARGEST_EXACT else value
+    if isinstance(value, datetime):
+        value = value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value  # of pandas
+        return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+    return value
+
+
+def _distinct_objects(values: Sequence[Any]) -> tuple[list[Any], Indices]:
+    """Return the distinct values of a list, ascending, None last, and the position of each among them."""
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    return validation.distinct(objects, "groups")
+
+
+def _value_names(values: Sequence[Any]) -> list[str]:
+    """Return values of groups as text, "missing" for None; values of equal text (1 and "1") are told apart by their repr."""
+    words = ["missing" if value is None else printable(value) for value in values]
+    counts = Counter(words)
+    return [
+        repr(value) if counts[word] > 1 and value is not None else word
+        for word, value in zip(words, values, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,6 +395,15 @@ class RowGroups:
 def group_rows(preds: Predictions, columns: Sequence[str]) -> RowGroups:
     """Group rows by the value of a column, or by the combination of values of several; missing values form the group "missing"."""
     return RowGroups.from_categories([categories(preds, name) for name in columns])
+
+
+def name_groups(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], str]:
+    """Return the name of every group by its values (one per column), in ascending order, as `group_rows` names and orders them."""
+    if not any(keys):
+        return dict.fromkeys(keys, "")
+    columns = [_distinct_objects(values) for values in zip(*keys, strict=True)]
+    groups = RowGroups.from_categories([(_value_names(values), codes) for values, codes in columns])
+    return {keys[i]: groups.names[groups.member[i]] for i in np.argsort(groups.member)}
 
 
 def by_column(

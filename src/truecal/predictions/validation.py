@@ -329,10 +329,9 @@ def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
     """
     if labels.dtype.kind not in "OU":
         numbers, codes = _distinct_numbers(labels)
-        values = numbers.tolist()
-        if numbers.dtype.kind in "mM" and values and isinstance(values[0], int):  # Python has no times of nanoseconds
-            values = list(map(str, numbers))
-        return values, codes
+        if numbers.dtype.str.endswith("[ns]"):  # Python has no times of nanoseconds
+            numbers = numbers.astype(f"{numbers.dtype.kind}8[us]")
+        return numbers.tolist(), codes
     rows, code_of = labels.tolist(), _Codes()
     try:
         codes = np.fromiter(map(code_of.__getitem__, rows), np.intp, len(rows))

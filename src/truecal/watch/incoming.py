@@ -13,7 +13,7 @@ from truecal.errors import InputError, printable
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
-from truecal.predictions.selection import column
+from truecal.predictions.selection import group_values
 from truecal.watch.e_processes import Batch
 from truecal.watch.findings import Group
 
@@ -120,7 +120,7 @@ def _group_rows(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
 
 def _values_as_text(preds: tc.Predictions, name: str) -> list[str]:
     """Return the values of a column as text, one per row; refuse two values with the same text."""
-    values, codes = validation.distinct(column(preds, name), f"column {name!r}")
+    values, codes = group_values(preds, name)
     texts = [_value_text(value) for value in values]
     _refuse_equal([text for text in texts if text != MISSING], f"values of column {name!r}")
     return [texts[i] for i in codes]
