@@ -51,9 +51,9 @@ def test_every_row_is_judged_by_a_fit_that_never_saw_it() -> None:
 
 
 def test_accuracy_counts_a_probability_of_one_half_as_positive() -> None:
-    preds = Predictions.from_probs(np.tile([0.5, 0.2, 0.9], 40), np.tile([1, 0, 1, 1, 1, 0], 20))
+    preds = Predictions.from_probs(np.tile([0.5, 0.2, 0.9], 60), np.tile([1, 0, 1, 1, 0, 1, 0, 0, 1], 20))
     before = evaluate([PlattScaling()], preds)["uncalibrated"]
-    assert before.accuracy == accuracy(preds) == pytest.approx(4 / 6)
+    assert before.accuracy == accuracy(preds) == pytest.approx(8 / 9)
 
 
 def test_scores_are_those_of_the_out_of_fold_predictions() -> None:
