@@ -1,6 +1,8 @@
 """Shared settings of the suite."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -37,6 +39,60 @@ def warnings_of_numpy():
     """numpy warns as it does by default: venn_abers and lifelines switch that off for the whole process that imports them."""
     with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
         yield
+
+
+class Processes:
+    """Other processes of a test; those that have not ended are killed after it."""
+
+    def __init__(self):
+        self.started = []
+
+    def start(self, *command, env=None, **options) -> subprocess.Popen:
+        """Start a command with variables added to the environment, or taken out by None; the options are those of subprocess."""
+        environment = {name: value for name, value in (os.environ | (env or {})).items() if value is not None}
+        process = subprocess.Popen([*map(str, command)], env=environment, **options)
+        self.started.append(process)
+        return process
+
+    def run(self, *command, stdin=None, text=True, env=None, cwd=None) -> subprocess.CompletedProcess:
+        """Wait for a command; its output is text, or bytes where text=False."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": text}
+        process = self.start(*command, stdin=subprocess.PIPE, env=env, cwd=cwd, **pipes)
+        out, err = process.communicate(stdin)
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+    def python(self, code: str, *arguments, **options) -> subprocess.CompletedProcess:
+        """Run a program of Python; the options are those of `run`."""
+        return self.run(sys.executable, "-c", code, *arguments, **options)
+
+    def truecal(self, *arguments, **options) -> subprocess.CompletedProcess:
+        """Run the command line; the options are those of `run`."""
+        return self.run(sys.executable, "-m", "truecal.cli.main", *arguments, **options)
+
+    def close(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+
+@pytest.fixture(scope="session")
+def shared_processes():
+    """As `processes`, for fixtures that several tests share."""
+    processes = Processes()
+    yield processes
+    processes.close()
+
+
+@pytest.fixture
+def processes():
+    """Start commands, programs of Python and the command line in processes of their own."""
+    processes = Processes()
+    yield processes
+    processes.close()
 
 
 def _arrays(name: str) -> dict[str, np.ndarray]:

@@ -5,9 +5,7 @@ what truecal prints runs here in processes of their own that may only use the ke
 that this processor does not have are ignored by numpy (with a warning) and by OpenBLAS.
 """
 
-import os
 import platform
-import subprocess
 import sys
 
 import pytest
@@ -50,23 +48,22 @@ MACHINES = {
 }
 
 
-def printed(settings: dict[str, str]) -> str:
-    environment = {k: v for k, v in os.environ.items() if k not in ("NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE")}
-    command = [sys.executable, "-W", "ignore", "-c", SLICE]
-    done = subprocess.run(command, env=environment | settings, capture_output=True, text=True, check=False)
+def printed(processes, settings: dict[str, str]) -> str:
+    plain = {"NPY_DISABLE_CPU_FEATURES": None, "OPENBLAS_CORETYPE": None}
+    done = processes.run(sys.executable, "-W", "ignore", "-c", SLICE, env=plain | settings)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def here():
-    return printed({})
+def here(shared_processes):
+    return printed(shared_processes, {})
 
 
 @pytest.mark.full
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the kernels named here are those of x86")
 @pytest.mark.parametrize("machine", MACHINES)
-def test_another_processor_prints_the_same_numbers(machine, here):
+def test_another_processor_prints_the_same_numbers(processes, machine, here):
     settings = MACHINES[machine]
     kernels = settings.get("OPENBLAS_CORETYPE", "")
     if not can_run(kernels):

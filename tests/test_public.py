@@ -1,8 +1,6 @@
 """The public surface, what importing costs, and that every public name works without optional packages."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -26,10 +24,6 @@ def test_the_surface_is_exactly_this():
     assert tc.__all__ == SURFACE.split()
 
 
-def run(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-
-
 def test_every_public_name_is_there_and_documented():
     pytest.importorskip("torch")  # truecal.train is a public name
     for name in tc.__all__:
@@ -40,8 +34,10 @@ def test_every_public_name_is_there_and_documented():
         tc.ece  # noqa: B018
 
 
-def test_importing_loads_next_to_nothing():
-    loaded = run("import sys, truecal; print(*sorted({m.partition('.')[0] for m in sys.modules}))").split()
+def test_importing_loads_next_to_nothing(processes):
+    loaded = processes.python(
+        "import sys, truecal; print(*sorted({m.partition('.')[0] for m in sys.modules}))"
+    ).stdout.split()
     heavy = {
         "pandas",
         "torch",
@@ -65,11 +61,13 @@ def test_editors_see_the_names_that_are_there_at_run_time():
     assert observed == set(tc.__all__)
 
 
-def test_importing_a_module_never_hides_a_function():
+def test_importing_a_module_never_hides_a_function(processes):
     pytest.importorskip("torch")
     code = "import pkgutil, types, truecal as tc; [__import__(f'truecal.{m.name}') for m in pkgutil.iter_modules(tc.__path__)]"
-    answer = run(f"{code}; print(*[n for n in tc.__all__ if isinstance(getattr(tc, n), types.ModuleType)])")
-    assert answer.split() == [name for name in SURFACE.split() if name in MODULES]
+    answer = processes.python(
+        f"{code}; print(*[n for n in tc.__all__ if isinstance(getattr(tc, n), types.ModuleType)])"
+    )
+    assert answer.stdout.split() == [name for name in SURFACE.split() if name in MODULES]
 
 
 def test_version():

@@ -24,10 +24,10 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions and sign
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_killed_inside_a_write(tmp_path, stage):
+def test_killed_inside_a_write(processes, tmp_path, stage):
     target = tmp_path / "out.json"
     target.write_text("old")
-    ran = subprocess.run([sys.executable, "-c", KILLED, target, stage], check=False)
+    ran = processes.python(KILLED, target, stage)
     assert ran.returncode == -signal.SIGKILL
     assert target.read_text() == ("new" * 100_000 if stage == "renamed" else "old")
     write_whole(target, "again")
@@ -50,7 +50,7 @@ def test_an_interrupt_leaves_no_trace(tmp_path, monkeypatch, stage):
     assert target.read_text() == "old"
 
 
-def test_a_full_disk(tmp_path):
+def test_a_full_disk(processes, tmp_path):
     """A limit on the size of files stands in for the end of the disk."""
     code = """
 import resource, signal, sys
@@ -65,7 +65,7 @@ except tc.errors.FileError as error:
 """
     target = tmp_path / "out"
     target.write_text("old")
-    ran = subprocess.run([sys.executable, "-c", code, target], capture_output=True, text=True, check=True)
+    ran = processes.python(code, target)
     assert "cannot write" in ran.stdout
     assert "too large" in ran.stdout
     assert target.read_text() == "old"
@@ -109,10 +109,10 @@ def test_permissions_are_kept(tmp_path):
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
 
 
-def test_new_files_obey_the_umask_which_stays_as_it_is(tmp_path, monkeypatch):
+def test_new_files_obey_the_umask_which_stays_as_it_is(processes, tmp_path, monkeypatch):
     monkeypatch.setattr("os.umask", None)  # never called
     code = "import os, sys; os.umask(0o027); from truecal.writing import write_whole; write_whole(sys.argv[1], 'x')"
-    subprocess.run([sys.executable, "-c", code, tmp_path / "out"], check=True)
+    assert processes.python(code, tmp_path / "out").returncode == 0
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o640
     write_whole(tmp_path / "other", "x")
 
@@ -152,12 +152,12 @@ def test_what_is_not_replaced(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_devices_and_pipes_are_written_to():
+def test_devices_and_pipes_are_written_to(processes):
     assert write_whole("/dev/null", "x") == Path("/dev/null")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     check_output("/dev/null")
     code = "import sys, numpy as np, truecal.writing as w; w.write_whole('/dev/stdout', lambda f: np.savez(f, a=[1]))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    ran = processes.python(code, text=False)
     assert ran.stdout.startswith(b"PK")
 
 
@@ -237,11 +237,11 @@ writing.write_folder(sys.argv[1], write, "sketch.npz")
 
 
 @pytest.mark.parametrize("stage", ["synced", "renamed"])
-def test_killed_inside_a_folder(tmp_path, stage):
+def test_killed_inside_a_folder(processes, tmp_path, stage):
     target = tmp_path / "groups"
     (target / "a").mkdir(parents=True)
     (target / "a" / "sketch.npz").write_text("old")
-    ran = subprocess.run([sys.executable, "-c", FOLDER_KILLED, target, stage], check=False)
+    ran = processes.python(FOLDER_KILLED, target, stage)
     assert ran.returncode == -signal.SIGKILL
     assert sorted(path.name for path in target.iterdir()) == (["b", "c"] if stage == "renamed" else ["a"])
     write_whole(tmp_path / "other", "x")
@@ -261,27 +261,26 @@ for _ in range(20):
 """
 
 
-def test_locked_changes_are_never_lost(tmp_path):
+def test_locked_changes_are_never_lost(processes, tmp_path):
     path = tmp_path / "count"
-    running = [subprocess.Popen([sys.executable, "-c", ADD_ONE, path]) for _ in range(3)]
+    running = [processes.start(sys.executable, "-c", ADD_ONE, path) for _ in range(3)]
     assert [process.wait() for process in running] == [0, 0, 0]
     assert path.read_text() == "60"
     assert [file.name for file in tmp_path.iterdir()] == ["count"]
 
 
-def test_a_lock_ends_with_its_process(tmp_path):
+def test_a_lock_ends_with_its_process(processes, tmp_path):
     path = tmp_path / "state"
     code = (
         "import sys, time; from truecal.writing import locked\n"
         "with locked(sys.argv[1]): print('locked', flush=True); time.sleep(60)"
     )
-    running = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE)
+    running = processes.start(sys.executable, "-c", code, path, stdout=subprocess.PIPE)
     assert running.stdout.readline() == b"locked\n"
     with pytest.raises(FileError, match=f"state is in use by process {running.pid}"), locked(path, seconds=0.1):
         pass
     running.kill()
     running.wait()
-    running.stdout.close()
     assert (tmp_path / ".state.lock").exists()  # left by the killed process, and taken over
     with locked(path, seconds=0.1):
         pass

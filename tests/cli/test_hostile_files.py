@@ -1,6 +1,5 @@
 """Columns that form no groups, files that are not what they say, YAML that cannot be: exit 2, never a mistake in truecal."""
 
-import subprocess
 import sys
 
 import numpy as np
@@ -99,12 +98,12 @@ def test_yaml_that_cannot_be(truecal, tmp_path, text):
 
 
 @pytest.mark.parametrize("stdout", [">&-", ">/dev/full", "| true"])
-def test_an_answer_that_nobody_can_read(tmp_path, stdout):
+def test_an_answer_that_nobody_can_read(processes, tmp_path, stdout):
     """Exit 2, not the 1 of a failed gate, and no traceback."""
     path = tmp_path / "a.csv"
     binary_frame(40).write_csv(path)
     command = f'set -o pipefail; {sys.executable} -c "{PROCESS}" measure {path} --max-error 0.9 {stdout}'
-    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    ran = processes.run("bash", "-c", command)
     assert "mistake" not in ran.stderr
     assert "Traceback" not in ran.stderr
     assert ran.returncode in ((2,) if stdout != "| true" else (0, 2))

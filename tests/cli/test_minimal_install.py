@@ -3,7 +3,6 @@
 The program runs in a process that can import nothing else: its path holds links to the three packages and to truecal.
 """
 
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -113,10 +112,9 @@ def core(tmp_path):
     return folder
 
 
-def test_every_public_name_works_or_names_its_extra(core, tmp_path):
+def test_every_public_name_works_or_names_its_extra(processes, core, tmp_path):
     (tmp_path / "a.csv").write_text("y,p\n1,0.5\n")
-    command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(core), str(tmp_path)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = processes.run(sys.executable, "-I", "-S", "-c", _PROGRAM, core, tmp_path)
     assert ran.returncode == 0, ran.stderr
     refused = set(ran.stdout.strip().split(","))
     assert {"recalibration", "evaluate", "read", "scan", "report"} <= refused

@@ -184,10 +184,10 @@ def content(path):
     return path.read_bytes() if path.exists() else None
 
 
-def killed_or_whole(tmp_path, words, kills, seed):
+def killed_or_whole(processes, tmp_path, words, kills, seed):
     """Run a verb in its own process and kill it at a random moment; the output is the old one or a whole one, every time."""
     rng = np.random.default_rng(seed)
-    truecal = [sys.executable, "-m", "truecal.cli.main"]
+    command = [sys.executable, "-m", "truecal.cli.main", *words.split()]
     grouped(tmp_path / "x.parquet", 30)
     p = np.linspace(0.01, 0.99, 200)
     fitted = tc.recalibration.BetaCalibration().fit(p, (rng.random(200) < p).astype(int))
@@ -203,16 +203,14 @@ def killed_or_whole(tmp_path, words, kills, seed):
         watch.save(out)
     old = content(out)
     started = time.monotonic()
-    subprocess.run([*truecal, *words.split()], cwd=tmp_path, capture_output=True, check=False)
+    processes.run(*command, cwd=tmp_path)
     took, new = time.monotonic() - started, content(out)
     assert new not in (None, old)
     whole = set()
     for _ in range(kills):
         if state:
             watch.save(out) if not out.exists() else out.write_bytes(old)
-        running = subprocess.Popen(
-            [*truecal, *words.split()], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        running = processes.start(*command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.5, 1.05) * took)
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
@@ -228,9 +226,9 @@ def killed_or_whole(tmp_path, words, kills, seed):
 
 @pytest.mark.full
 @pytest.mark.parametrize("words", WRITING.values(), ids=list(WRITING))
-def test_thirty_kills_leave_the_old_or_the_new(tmp_path, words):
-    killed_or_whole(tmp_path, words, kills=30, seed=1)
+def test_thirty_kills_leave_the_old_or_the_new(processes, tmp_path, words):
+    killed_or_whole(processes, tmp_path, words, kills=30, seed=1)
 
 
-def test_a_few_kills_leave_the_old_or_the_new(tmp_path):
-    killed_or_whole(tmp_path, WRITING["groups"], kills=2, seed=2)
+def test_a_few_kills_leave_the_old_or_the_new(processes, tmp_path):
+    killed_or_whole(processes, tmp_path, WRITING["groups"], kills=2, seed=2)

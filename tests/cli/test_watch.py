@@ -226,20 +226,19 @@ def test_the_difference_is_named(truecal, month, tmp_path):
     assert "difference" in group["worst"]
 
 
-def race(folder, files):
+def race(processes, folder, files):
     """Count several files into one state at once, each in a process of its own."""
     state = folder / "state.json"
-    command = [sys.executable, "-m", "truecal.cli.main", "watch", "update", str(state)]
+    command = [sys.executable, "-m", "truecal.cli.main", "watch", "update", state]
     running = [
-        subprocess.Popen([*command, str(file), "--by", "site", "--at", "1", "-q"], stdout=subprocess.DEVNULL)
-        for file in files
+        processes.start(*command, file, "--by", "site", "--at", "1", "-q", stdout=subprocess.DEVNULL) for file in files
     ]
     assert all(process.wait() in (0, 1) for process in running)
     return tc.Watch.load(state)
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(25, marks=pytest.mark.full)])
-def test_two_updates_at_once_lose_nothing(month, tmp_path, rounds):
+def test_two_updates_at_once_lose_nothing(processes, month, tmp_path, rounds):
     files = []
     for i in range(2):
         frame = pl.read_parquet(month / "2026-05-01.parquet").with_columns(site=pl.lit(f"s{i}"))
@@ -248,18 +247,17 @@ def test_two_updates_at_once_lose_nothing(month, tmp_path, rounds):
     for i in range(rounds):
         folder = tmp_path / str(i)
         folder.mkdir()
-        watch = race(folder, files)
+        watch = race(processes, folder, files)
         assert watch.groups == (("s0",), ("s1",))
         assert [path.name for path in folder.iterdir()] == ["state.json"]
 
 
-def test_the_page_is_written_by_a_process_of_its_own(month, tmp_path):
+def test_the_page_is_written_by_a_process_of_its_own(processes, month, tmp_path):
     """The public modules load on first use, and other tests may have loaded the pages before."""
     state, page = tmp_path / "state.json", tmp_path / "watch.html"
     watch = tc.Watch()
     frame = pl.read_parquet(month / "2026-05-01.parquet")
     watch.update(tc.Predictions.from_frame(frame, label="y", probs="p"), at="2026-05-01")
-    command = [sys.executable, "-m", "truecal.cli.main", "watch", "report", watch.save(state), "--out", page]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = processes.truecal("watch", "report", watch.save(state), "--out", page)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert page.exists()

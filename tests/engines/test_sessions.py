@@ -1,8 +1,6 @@
 """Engines as people run them: a connection or session in use, addresses, options for storage."""
 
 import io
-import os
-import subprocess
 import sys
 import time
 
@@ -204,35 +202,30 @@ for source, options in ((frame, {}), (sys.argv[1], {"engine": session})):
 """
 
 
-def run_python(arguments, **environment):
+def run_python(processes, *arguments, **environment):
     """Standard output, the lines of standard error and the seconds that a Python process takes."""
     start = time.monotonic()
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", *map(str, arguments)],
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {"SPARK_LOCAL_IP": "127.0.0.1"} | environment
+    ran = processes.run(sys.executable, "-W", "ignore", *arguments, env=environment)
     return ran, time.monotonic() - start
 
 
 @pytest.mark.full
-def test_frames_and_files_of_a_stopped_spark_session_are_refused_in_one_line(tmp_path):
+def test_frames_and_files_of_a_stopped_spark_session_are_refused_in_one_line(processes, tmp_path):
     need("pyspark")
     FRAME.write_parquet(tmp_path / "a.parquet")
-    ran, _ = run_python(["-c", STOPPED, tmp_path / "a.parquet"])
+    ran, _ = run_python(processes, "-c", STOPPED, tmp_path / "a.parquet")
     frame, session = ran.stdout.splitlines()
     assert frame == "the engine could not read the data: is its session stopped?"
     assert session.startswith("the SparkSession is stopped")
 
 
 @pytest.mark.full
-def test_a_spark_master_that_does_not_answer_is_named_in_one_line(tmp_path):
+def test_a_spark_master_that_does_not_answer_is_named_in_one_line(processes, tmp_path):
     need("pyspark")
     FRAME.write_parquet(tmp_path / "a.parquet")
     measure = ["-m", "truecal.cli.main", "measure", tmp_path / "a.parquet", "--engine", "spark"]
-    ran, seconds = run_python(measure, PYSPARK_SUBMIT_ARGS="--master spark://127.0.0.1:1 pyspark-shell")
+    ran, seconds = run_python(processes, *measure, PYSPARK_SUBMIT_ARGS="--master spark://127.0.0.1:1 pyspark-shell")
     own_values = [line for line in ran.stderr.splitlines() if line.startswith("truecal: ")]
     assert own_values == ["truecal: no Spark session could be started: is Java installed, and its master reachable?"]
     assert "\tat " not in ran.stderr  # no stack of the Java machine

@@ -1,10 +1,7 @@
 """Eight threads at once, other processes, other hash seeds, thread counts and locales: the same answers."""
 
 import copy
-import os
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -74,12 +71,11 @@ print(repr(float(tc.measure(preds, lens=tc.ClassWise()).value)), tc.measure(pred
 """
 
 
-def test_hash_seed_threads_and_locale_do_not_matter():
+def test_hash_seed_threads_and_locale_do_not_matter(processes):
     outputs = set()
     for seed, threads, locale in (("0", "1", "C"), ("2", "4", "tr_TR.UTF-8")):
         more = {"PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "LC_ALL": locale}
-        ran = subprocess.run(
-            [sys.executable, "-c", ANSWERS], env=os.environ | more, capture_output=True, text=True, check=True
-        )
+        ran = processes.python(ANSWERS, env=more)
+        assert ran.returncode == 0, ran.stderr
         outputs.add(ran.stdout)
     assert len(outputs) == 1

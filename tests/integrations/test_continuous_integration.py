@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def runner(tmp_path):
+def runner(processes, tmp_path):
     """A folder with predictions, and a `truecal` on the path."""
     binary_frame(n=2000).write_csv(tmp_path / "preds.csv")
     binary_frame(n=2000, seed=1).write_csv(tmp_path / "new.csv")
@@ -28,14 +27,8 @@ def runner(tmp_path):
         summary = tmp_path / "summary.md"
         summary.write_text("")
         reference = {"PATH": f"{command.parent}:{os.environ['PATH']}", "GITHUB_STEP_SUMMARY": str(summary)}
-        ran = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
-            env=os.environ | reference | environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-        )
+        bash = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script)
+        ran = processes.run(*bash, env=reference | environment, cwd=tmp_path)
         return ran.returncode, ran.stdout, summary.read_text()
 
     return run

@@ -2,8 +2,6 @@
 
 import importlib
 import json
-import subprocess
-import sys
 from importlib.metadata import entry_points
 
 import numpy as np
@@ -90,7 +88,7 @@ metric_list:
 
 
 @pytest.mark.filterwarnings("ignore")  # Inspect's own
-def test_inspect_reports_the_metric_of_its_mock_model(tmp_path):
+def test_inspect_reports_the_metric_of_its_mock_model(processes, tmp_path):
     pytest.importorskip("inspect_ai")
     from inspect_ai import Task
     from inspect_ai import eval as run
@@ -137,7 +135,7 @@ def test_inspect_reports_the_metric_of_its_mock_model(tmp_path):
         "log.results.scores[0].metrics = {}; recompute_metrics(log); "
         "print(*[m.value for n, m in log.results.scores[0].metrics.items() if n.endswith('calibration_error')])"
     )
-    ran = subprocess.run([sys.executable, "-c", code, log.location], capture_output=True, text=True)
+    ran = processes.python(code, log.location)
     assert float(ran.stdout) == pytest.approx(float(expected)), ran.stderr[-500:]
 
 

@@ -1,6 +1,5 @@
 """The fixture `calibration`, in a run of pytest of its own."""
 
-import subprocess
 import sys
 from importlib.metadata import entry_points
 
@@ -21,22 +20,22 @@ def test_a_bad_model(calibration):
 """
 
 
-def run(tmp_path, *options):
+def run(processes, tmp_path, *options):
     (tmp_path / "test_model.py").write_text(PROGRAM)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     installed = any(point.name == "truecal" for point in entry_points(group="pytest11"))
     named = [] if installed else ["-p", "truecal.integrations.pytest_plugin"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *named, *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *named, *options)
+    return processes.run(*command, cwd=tmp_path).stdout
 
 
-def test_a_check_passes_fails_and_says_why(tmp_path):
-    answer = run(tmp_path, "--calibration-max-error", "0.1")
+def test_a_check_passes_fails_and_says_why(processes, tmp_path):
+    answer = run(processes, tmp_path, "--calibration-max-error", "0.1")
     assert "1 failed, 2 passed" in answer
     assert "FAIL: at 95% the error " in answer
     assert "and 0.05 is allowed; " in answer
     assert "root-mean-square calibration error" in answer
 
 
-def test_a_check_without_a_limit_is_an_error(tmp_path):
-    assert "say how large the error may be" in run(tmp_path, "-k", "option")
+def test_a_check_without_a_limit_is_an_error(processes, tmp_path):
+    assert "say how large the error may be" in run(processes, tmp_path, "-k", "option")

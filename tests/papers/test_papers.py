@@ -6,7 +6,6 @@ import importlib
 import json
 import re
 import shlex
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -222,10 +221,10 @@ def test_own_function_sees_every_dataset(small):
     assert result.quantities == {}
 
 
-def test_the_folder_is_a_command_of_its_own(tmp_path):
+def test_the_folder_is_a_command_of_its_own(processes, tmp_path):
     """From a process of its own, as `python -m papers` is typed."""
-    words = [sys.executable, "-m", "papers", "run", "kumar-fig1", "--folder", str(tmp_path), "--json"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    command = (sys.executable, "-m", "papers", "run", "kumar-fig1", "--folder", tmp_path, "--json")
+    done = processes.run(*command, cwd=ROOT)
     answer = json.loads(done.stdout)
     assert answer["experiment"] == "kumar-fig1"
     assert len(answer["rows"]) == 200

@@ -1,8 +1,5 @@
 """Displays: the numbers they draw are the library's, and drawing changes nothing else."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -167,14 +164,14 @@ def test_every_public_name_is_a_display():
     assert all(issubclass(kind, Display) for kind in ours)
 
 
-def test_matplotlib_is_loaded_when_drawing_and_missed_by_name():
+def test_matplotlib_is_loaded_when_drawing_and_missed_by_name(processes):
     code = (
         "import sys; sys.modules['matplotlib'] = None; sys.modules['matplotlib.pyplot'] = None\n"
         "from truecal.plot import ReliabilityDisplay\n"
         "display = ReliabilityDisplay.from_predictions([0, 1] * 20, [0.2, 0.8] * 20, plot=False)\n"
         "try: display.plot()\nexcept ImportError as error: print(error)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = processes.python(code)
     assert "pip install 'truecal[plot]'" in ran.stdout
 
 

@@ -1,7 +1,5 @@
 """The sketch: what it sums, how it adds, what it refuses, how it is kept on disk."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -208,13 +206,14 @@ while True:
 
 
 @pytest.mark.parametrize("delay", [0.013, *(pytest.param(d, marks=pytest.mark.full) for d in (0.0, 0.031, 0.057))])
-def test_kill_during_a_save_leaves_the_old_file_or_the_new_one(tmp_path, delay):
+def test_kill_during_a_save_leaves_the_old_file_or_the_new_one(processes, tmp_path, delay):
     file = tmp_path / "s.npz"
     Sketch.from_arrays(np.linspace(0, 1, 20_000), np.arange(20_000) % 2).save(file)
-    with subprocess.Popen([sys.executable, "-c", _WRITER, str(file)], stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"ready\n"
-        time.sleep(delay)
-        os.kill(process.pid, signal.SIGKILL)
+    process = processes.start(sys.executable, "-c", _WRITER, file, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    time.sleep(delay)
+    process.kill()
+    process.wait()
     assert Sketch.load(file).rows in (20_000, 40_000)
 
 

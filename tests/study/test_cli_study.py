@@ -1,8 +1,6 @@
 """`truecal study run | show | export` as a newcomer meets them."""
 
 import json
-import subprocess
-import sys
 
 import polars as pl
 import pytest
@@ -150,12 +148,12 @@ def test_export_refuses_unknown_kinds(truecal, store, tmp_path):
     assert "write to .csv, .parquet or .jsonl" in ran.err
 
 
-def test_help_loads_no_other_module():
+def test_help_loads_no_other_module(processes):
     code = (
         "import sys; from truecal.cli.main import main; code = main(['study', '--help']); "
         "print(code, 'polars' in sys.modules, 'truecal.study' in sys.modules)"
     )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    answer = processes.python(code).stdout
     assert answer.splitlines()[-1] == "0 False False"
     for verb in ("run", "show", "export", "page", "import", "figure", "example", "interventions"):
         assert f"\n  {verb} " in answer

@@ -1,7 +1,5 @@
 """The real study that is shipped as the example: what it is made of, that it can be stopped, and that it runs."""
 
-import os
-import subprocess
 import sys
 import time
 
@@ -113,9 +111,9 @@ def test_a_folder_of_something_else_is_refused(folder, tmp_path):
 
 
 @pytest.mark.full
-def test_killed_at_any_moment_it_goes_on(tmp_path):
+def test_killed_at_any_moment_it_goes_on(processes, tmp_path):
     code = f"from truecal.study.example import make_example; make_example({str(tmp_path)!r}, quick=True, workers=1)"
-    run = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
+    run = processes.start(sys.executable, "-c", code, env={"OPENBLAS_NUM_THREADS": "1"})
     while len(files(tmp_path)) < 7:
         assert run.poll() is None
         time.sleep(0.01)

@@ -129,9 +129,9 @@ def test_interruptions_change_no_bit(config, clean, tmp_path, monkeypatch):
 
 
 @pytest.mark.full
-def test_a_killed_run_is_taken_up_again(config, clean, tmp_path, capsys, monkeypatch):
-    command = [*TRUECAL, str(config), "--folder", str(tmp_path), "--workers", "2"]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def test_a_killed_run_is_taken_up_again(processes, config, clean, tmp_path, capsys, monkeypatch):
+    command = [*TRUECAL, config, "--folder", tmp_path, "--workers", "2"]
+    running = processes.start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 300
     while len(list(tmp_path.rglob("*.npz"))) < 2 and running.poll() is None and time.monotonic() < until:
         time.sleep(0.005)

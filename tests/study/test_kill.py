@@ -1,6 +1,5 @@
 """A run may be killed at any moment: resumed, it gives the store of a run that was not."""
 
-import os
 import random
 import signal
 import subprocess
@@ -19,12 +18,12 @@ MODELS = 80
 MORE = "metrics: [ece-width-15-l1, rank-series-l2, error]\n"  # jobs so short that most of them is writing
 
 
-def start(study, store, workers):
+def start(processes, study, store, workers):
     code = f"if __name__ == '__main__':\n    {RUN}\n"
     script = Path(study).with_name("go.py")
     script.write_text(code)
-    command = [sys.executable, str(script), str(study), str(store), str(workers)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    command = (sys.executable, script, study, store, workers)
+    return processes.start(*command, stderr=subprocess.PIPE, env={"OPENBLAS_NUM_THREADS": "1"})
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +39,9 @@ def whole(study):
 
 
 @pytest.mark.full
-def test_a_killed_run_is_resumed(study, whole):
+def test_a_killed_run_is_resumed(processes, study, whole):
     store = study.with_name("once")
-    process = start(study, store, 1)
+    process = start(processes, study, store, 1)
     _wait_for_a_part(process, store)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -52,14 +51,14 @@ def test_a_killed_run_is_resumed(study, whole):
 
 
 @pytest.mark.full
-def test_killed_at_random_moments_and_resumed(study, whole):
+def test_killed_at_random_moments_and_resumed(processes, study, whole):
     """Twenty kills, two of them of a run with two processes; jobs only ever get more, and in the end all is there once."""
     rng = random.Random(4)
     store = study.with_name("killed")
     done, kills, stops = 0, 0, []
     while kills < 20:
         workers = 2 if kills in (7, 14) else 1
-        process = start(study, store, workers)
+        process = start(processes, study, store, workers)
         before = done
         expected = before + rng.choice((0, 0, 1, 2, 4))
         while process.poll() is None and _parts(store) < expected:
@@ -76,7 +75,7 @@ def test_killed_at_random_moments_and_resumed(study, whole):
         stops.append(done)
     assert sum(number < MODELS for number in stops) >= 15, stops  # the kills fell into the work, not after it ...
     assert len(set(stops)) >= 5, stops  # ... and not before it
-    process = start(study, store, 1)
+    process = start(processes, study, store, 1)
     process.communicate(timeout=60)
     assert process.returncode == 0
     analysis = tc.study.Store(store)
@@ -99,9 +98,9 @@ def _wait_for_a_part(process, store):
 
 
 @pytest.mark.full
-def test_workers_end_with_a_killed_parent(study):
+def test_workers_end_with_a_killed_parent(processes, study):
     store = study.with_name("orphans")
-    process = start(study, store, 2)
+    process = start(processes, study, store, 2)
     _wait_for_a_part(process, store)
     children = _children(process.pid)
     process.send_signal(signal.SIGKILL)
@@ -114,14 +113,14 @@ def test_workers_end_with_a_killed_parent(study):
 
 
 @pytest.mark.full
-def test_runs_share_a_store_and_one_is_killed(study, whole):
+def test_runs_share_a_store_and_one_is_killed(processes, study, whole):
     """Three runs at once, two of them with two workers; one is killed, one joins late."""
     store = study.with_name("shared")
-    first, second = start(study, store, 2), start(study, store, 1)
+    first, second = start(processes, study, store, 2), start(processes, study, store, 1)
     _wait_for_a_part(first, store)
     first.send_signal(signal.SIGKILL)
     first.communicate()
-    third = start(study, store, 2)
+    third = start(processes, study, store, 2)
     for process in (second, third):
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
@@ -131,9 +130,9 @@ def test_runs_share_a_store_and_one_is_killed(study, whole):
     assert analysis.draws().equals(whole.draws())
 
 
-def test_an_interrupted_run_keeps_whole_jobs(study):
+def test_an_interrupted_run_keeps_whole_jobs(processes, study):
     store = study.with_name("busy")
-    first = start(study, store, 1)
+    first = start(processes, study, store, 1)
     _wait_for_a_part(first, store)
     first.send_signal(signal.SIGINT)
     _, errors = first.communicate(timeout=30)

@@ -1,8 +1,5 @@
 """The log of calibration per epoch, and that torch is asked for only when it is used."""
 
-import subprocess
-import sys
-
 import pytest
 
 import truecal as tc
@@ -62,18 +59,14 @@ def test_mistakes_are_named():
         log.update(torch.zeros(2, 3), torch.full((2, 3), 1 / 3))
 
 
-def run(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-
-
-def test_importing_the_package_never_loads_torch():
-    ran = run("import sys, truecal as tc; dir(tc); tc.calibration_error; print('torch' in sys.modules)")
+def test_importing_the_package_never_loads_torch(processes):
+    ran = processes.python("import sys, truecal as tc; dir(tc); tc.calibration_error; print('torch' in sys.modules)")
     assert ran.stdout.strip() == "False", ran.stderr
 
 
 @pytest.mark.parametrize("use", ["tc.train.focal_loss", "from truecal.train import mixup", "tc.train.Mixup"])
-def test_without_torch_the_error_says_how_to_install_it(use):
-    ran = run(f"import sys; sys.modules['torch'] = None; import truecal as tc; print('in'); {use}")
+def test_without_torch_the_error_says_how_to_install_it(processes, use):
+    ran = processes.python(f"import sys; sys.modules['torch'] = None; import truecal as tc; print('in'); {use}")
     assert ran.stdout == "in\n"
     assert "this needs torch; install it with: pip install 'truecal[torch]'" in ran.stderr.splitlines()[-1]
     assert "MissingExtraError" in ran.stderr

@@ -465,7 +465,7 @@ def test_a_restart_forgets_the_evidence_and_keeps_the_past():
 
 
 @pytest.mark.parametrize("wait", [0.013, *(pytest.param(w, marks=pytest.mark.full) for w in (0.0, 0.031))])
-def test_killed_at_any_moment_the_state_is_the_old_or_the_new(tmp_path, wait):
+def test_killed_at_any_moment_the_state_is_the_old_or_the_new(processes, tmp_path, wait):
     """kill -9 of a process that updates and saves as fast as it can: what is on disk can always be read and goes on."""
     code = (
         "import sys, numpy as np, truecal as tc\n"
@@ -479,13 +479,12 @@ def test_killed_at_any_moment_the_state_is_the_old_or_the_new(tmp_path, wait):
         "    print('saved', flush=True)\n"
     )
     path = tmp_path / "state.json"
-    running = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
+    running = processes.start(sys.executable, "-c", code, path, stdout=subprocess.PIPE)
     for _ in range(3):
         running.stdout.readline()
     time.sleep(wait)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
-    running.stdout.close()
     watch = tc.Watch.load(path)
     lines = watch.group().history.lines
     assert [line.number for line in lines] == list(range(1, len(lines) + 1))
