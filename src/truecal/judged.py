@@ -232,7 +232,7 @@ class JudgedRows:
     def _noise(self, values: Float64s) -> Float64s:
         """Compute the deviations (units, K) of a weighted mean of values (n, K) by trusted row, or by cluster.
 
-        Their squares sum to the variance of the mean, with the factor units / (units - 1).
+        Their squares sum to the estimated variance of the mean, which has the factor units / (units - 1).
         """
         w = self.weights[:, None]
         parts = w * (values - (w * values).mean(0)) / len(w)
@@ -279,7 +279,10 @@ class JudgedSeries:
 
     @classmethod
     def of(cls, preds: Predictions) -> JudgedSeries:
-        """Fit the series of binary predictions with a judge; the number of terms grows with the labels the judge is worth."""
+        """Fit the series of binary predictions with a judge; the number of terms grows with the labels the judge is worth.
+
+        `worth` is n times the variance without the judge over that with it, at most N.
+        """
         rows = JudgedRows.of(preds)
         test_terms = int(max_order(np.array([rows.size]))[0])
         means = rows.estimate_means(rows.polynomials(test_terms))

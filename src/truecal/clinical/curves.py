@@ -147,7 +147,7 @@ def fit_spline(cohort: Cohort) -> SplineCurve:
 
 
 def max_knots(cohort: Cohort) -> int:
-    """Return the largest number of knots for the events and non-events of a cohort: 5, 4, 3 or, for a straight line, 2."""
+    """Return 5, 4 or 3 knots for at least 100, 50 or 25 events and as many non-events; else 2, for a straight line."""
     fewest = min(cohort.events, cohort.rows - cohort.events)
     return next((k for k, need in _MIN_EVENTS.items() if fewest >= need), 2)
 

@@ -29,12 +29,13 @@ _HALVINGS = 50  # of the step; derived: to the precision of floats
 def score_intervals(
     cohort: Cohort, values: Float64s, support: Float64s, level: float
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Compute weighted means of columns (n, k) and their interval limits; `support` (k, m) are the values of each column.
+    """Compute weighted means of columns (n, k), and their lower and upper limits, (k,) each.
 
-    Where few people are treated mean +- t se fails: with none of them the standard error is 0. Here a mean d is inside unless the
-    observed one is more than t standard errors from it, with the variance of the likeliest distribution on the support whose mean
-    is d (the score test of a multinomial; Wilson's interval for two values, Tango's for differences). Weights and clusters enter
-    through the number of independent rows that would give the variance over patients.
+    `support` (k, m) are the possible values of each column. Where few people are treated mean +- t se fails: with none of them
+    the standard error is 0. Here a mean d is inside unless the observed one is more than t standard errors from it, with the
+    variance of the likeliest distribution on the support whose mean is d (the score test of a multinomial; Wilson's interval for
+    two values, Tango's for differences). Weights and clusters enter through the number of independent rows that would give the
+    variance over patients.
     """
     share = cohort.weights / cohort.weights.sum()
     mean = share @ values

@@ -47,12 +47,12 @@ class SampleSize:
 
     @property
     def rows(self) -> int:
-        """Rows for all targets together."""
+        """Rows for all targets together: the most that one of them needs."""
         return int(self.needed["rows"].max())
 
     @property
     def events(self) -> int:
-        """Events expected among them."""
+        """Events expected among them: rows times prevalence, rounded up."""
         return int(np.ceil(self.rows * self.prevalence))
 
     def frame(self) -> Frame:

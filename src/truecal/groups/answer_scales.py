@@ -154,7 +154,7 @@ class LikertReport(Tabular):
         )
 
     def _headline(self) -> str:
-        """Write the numbers of predictions and words, such as "3000 predictions in 3 categories, 2 outside" (none: left out)."""
+        """Write the numbers of predictions and words: "3000 predictions in 3 categories, 2 outside", without the end if 0 are."""
         outside = f", {self.outside} outside" if self.outside else ""
         return f"{sum(c.count for c in self.categories)} predictions in {len(self.categories)} categories{outside}"
 
@@ -283,7 +283,7 @@ def _measure(
     bins = VectorBins.of(sample, partition)
 
     def measure(distance: distances.InterInterval | distances.TotalVariation) -> tc.Estimate:
-        """Estimate the error of this distance in the bins."""
+        """Estimate the error of this distance, with interval and test, in the bins of the category's rows."""
         rng = options.generator(estimator.rng)
         estimate = replace(estimator, distance=distance).measure_sample(sample, rng, partition, bins)
         return estimate.replace(lens=lens.describe(preds))

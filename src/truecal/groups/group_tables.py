@@ -73,10 +73,10 @@ def _measure_groups(
     level: float,
     rng: int,
 ) -> tuple[Sequence[tc.Estimate], Float64s]:
-    """Measure the tested groups; return their Estimates and family-wise p-values, shape (tested groups,).
+    """Measure the tested groups; return their Estimates, in order, and family-wise p-values, (tested groups,).
 
-    `tested` is a mask of the groups. p-values come from joint redraws; for several probabilities they are those of the estimates,
-    adjusted by Holm, NaN where there is none.
+    `tested` (groups,) is a mask. p-values come from joint redraws of all groups; for several probabilities they are those of the
+    estimates, adjusted by Holm, NaN where there is none. Without tested groups both are empty.
     """
     if not tested.any():
         return [], np.empty(0)

@@ -45,7 +45,7 @@ class BeyondTop(Tabular):
     baseline: str
 
     def frame(self) -> Frame:
-        """Return a table by method and k: error and interval, accuracy, confidence, difference and ratio to the baseline."""
+        """Return one row per method and k: method, k, error, low, high, accuracy, confidence, difference, ratio."""
         return self.by_k
 
     def __str__(self) -> str:

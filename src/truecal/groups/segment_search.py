@@ -244,7 +244,9 @@ class Audit(Tabular):
         yield from below(None, 0)
 
     def frame(self) -> Frame:
-        """Return a table of the segments in the order of the tree: depth, and the attributes of :class:`Segment`."""
+        """Return one row per segment in the order of the tree: depth, and columns named as in :class:`Segment`, levels and curve
+        excepted.
+        """
         rows = list(self.tree())
         numbers = {name: [getattr(segment, name) for _, segment in rows] for name in _NUMBERS}
         return Frame({"depth": [depth for depth, _ in rows], **numbers})

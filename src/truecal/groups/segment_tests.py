@@ -278,9 +278,10 @@ def joint_null(tests: SegmentTests, draws: int, level: float, progress: parallel
 
 
 def _cluster_deviations(tests: SegmentTests, draws: int) -> tuple[Float64s, Float64s]:
-    """Compute the standard deviation (tests,) of every test's sum: under sign flips, and by the model of one correlation.
+    """Compute the standard deviation (tests,) of every test's sum: under sign flips of clusters, and by a model of them.
 
-    The model is that of the module's docstring; its sums of sqrt(v) by cluster are estimated from the same flips.
+    The model is sqrt(sum v + rho (sum_g (sum_{i in g} sqrt v_i)^2 - sum v)), v the variance of a row and rho the correlation
+    within clusters; its sums of sqrt(v) are estimated from the same flips.
     """
     records = tests.records
     variance = records.moments(records.score)[:, 0]

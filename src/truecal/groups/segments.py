@@ -310,11 +310,14 @@ class Records:
         return np.searchsorted(self.edges, self.score, "right")
 
     def residual(self, score: Float64s) -> Float64s:
-        """Compute w (ones - n score) of every record for any scores (records,)."""
+        """Compute w (ones - n score) of every record for any scores (records,), w the weight and n the count of rows."""
         return self.weight * (self.ones - self.count * score)
 
     def moments(self, score: Float64s) -> Float64s:
-        """Compute the second and third cumulant of every residual if its `score` (records,) is true, shape (records, 2)."""
+        """Compute the second and third cumulant of every residual if its `score` c (records,) is true, shape (records, 2).
+
+        They are w^2 n c (1 - c) and w^3 n c (1 - c) (1 - 2 c), w the weight and n the count of rows.
+        """
         second = self.weight * self.mass * score * (1 - score)
         return np.stack([second, self.weight * second * (1 - 2 * score)], axis=1)
 

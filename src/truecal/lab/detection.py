@@ -115,7 +115,7 @@ class Detection(Rate):
 
     @property
     def standard_error(self) -> float:
-        """Monte-Carlo standard error of the rate, with that of the critical value."""
+        """Monte-Carlo standard error of the rate: the root of the sum of squares of the binomial one and `critical_share`."""
         return sqrt(super().standard_error ** 2 + self.critical_share**2)
 
 

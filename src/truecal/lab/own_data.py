@@ -60,7 +60,7 @@ class HowBiased:
 
     @property
     def table(self) -> Frame:
-        """Trials as a table, one row per estimator and n."""
+        """Trials as a table, one row per estimator and n, by `table_of`."""
         return table_of(self.trials)
 
     def __str__(self) -> str:

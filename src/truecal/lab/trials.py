@@ -75,7 +75,7 @@ def _as_float(value: object) -> object:
 
 
 def name_words(name: str) -> tuple[int, ...]:
-    """Compute four 32-bit whole numbers from the hash of a name, the key of its random streams."""
+    """Compute four 32-bit whole numbers, big-endian, from the first bytes of the SHA-256 of a name, the key of its streams."""
     words = sha256(name.encode()).digest()
     return tuple(int.from_bytes(words[4 * i : 4 * i + 4], "big") for i in range(4))
 

@@ -181,9 +181,7 @@ class Sample:
 
     @cached_property
     def columns(self) -> Floats:
-        """All probabilities, one contiguous row per event: shape (dimension, n); the implied one is 1 minus the sum of the
-        others.
-        """
+        """All probabilities, one contiguous row per event: (dimension, n); the implied one is 1 minus the sum of the others."""
         if self.implied is None:
             return np.ascontiguousarray(self.probs.T)
         columns = np.empty((self.dimension, len(self)))

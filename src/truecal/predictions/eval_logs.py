@@ -124,7 +124,7 @@ def graded_answer(question: str, verdicts: dict[str, Any], *metadata: Any, **ori
 
     `correct` is whether all other verdicts are right, None if there are none or one is neither right nor wrong (`truth_of`). The
     confidence is the first value in `metadata` under one of CONFIDENCE_KEYS; the verdict of a person is the first in `verdicts`,
-    else in `metadata` under one of HUMAN_KEYS.
+    else in `metadata` under one of HUMAN_KEYS. `origin` are further fields of the answer (task, model, repeat).
     """
     human_verdicts = [value for name, value in verdicts.items() if name.lower().startswith("human")]
     automatic_verdicts = [value for name, value in verdicts.items() if not name.lower().startswith("human")]

@@ -256,7 +256,10 @@ def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
 
 
 def _read_csv_with_quotes(pl: Any, text: bytes, separator: str) -> Any:
-    """Read csv text with quotes inside unquoted fields (5" pipe), which polars refuses, as columns of text; "" is missing."""
+    """Read csv text with quotes inside unquoted fields (5" pipe), which polars refuses, as columns of text.
+
+    "" is missing, as are fields at the end of a short row; blank lines are skipped.
+    """
     header, *rows = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=separator)
     filled = [[value or None for value in row] + [None] * (len(header) - len(row)) for row in rows if row]
     return pl.DataFrame(filled, schema=dict.fromkeys(header, pl.String), orient="row")

@@ -114,7 +114,9 @@ def choose(
 def choose_predictions(
     columns: Sequence[str], *, probs: str | Sequence[str] | None, logits: str | None
 ) -> tuple[str | Sequence[str] | None, str | None]:
-    """Choose (probs, logits) of a file without labels; one of the two is None."""
+    """Choose (probs, logits) of a file without labels; one of the two is None. Without either they are found among `columns` by
+    name.
+    """
     if probs is None and logits is None:
         return _choose_outputs(columns, columns)
     return probs, logits
@@ -245,9 +247,10 @@ def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArra
 
 
 def _suggest_options(values: Sequence[Any]) -> str:
-    """Return the command-line options that read a column of percent, words and missing values; "" if none is needed.
+    """Return the command-line options, such as "--percent --drop-null", that read a column; "" if none is needed.
 
-    Words beside numbers become missing; where there are only words, P stands for the probability of each.
+    They are for percent, words and missing values. Words beside numbers become missing; where there are only words, P stands for
+    the probability of each.
     """
     texts = dict.fromkeys("" if value is None else str(value).strip() for value in values)
     unknown = [text for text in texts if text.lower() not in NA_WORDS and not _is_number(text.removesuffix("%"))]
@@ -340,10 +343,10 @@ _LARGEST_EXACT = 2**53  # derived: every whole number up to here is a float64
 
 
 def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
-    """Select columns by a name, a list, or a pattern with a star; refuse none, `what` says for what.
+    """Select columns by a name, a list, or a pattern with a star; refuse unknown names and a pattern without a match.
 
     Return the names, and what the star matched in each; None without a pattern, or if all matches are numbers (then sorted by
-    them).
+    them). `what` says in messages what the columns are for.
     """
     if not isinstance(selector, str):
         names, existing = list(selector), set(columns)
@@ -384,7 +387,7 @@ def refuse_shared(outputs: Sequence[str], label: str, weights: str | None) -> No
 def match_outputs(
     columns: Sequence[str], selector: str | Sequence[str], classes: Sequence[object] | None
 ) -> tuple[list[str], list[str] | None]:
-    """Return the columns of predictions and the classes in their names (None if numbered or listed).
+    """Return the columns of predictions and the classes in their names; None for classes if numbered, listed or a single name.
 
     Both are in the order of `classes` if these are the same names, else of the columns.
     """
@@ -456,9 +459,9 @@ def class_names(
 ) -> Sequence[object] | None:
     """Return the classes of columns `names`, in their order: `classes` if given, else `events`, but None for numeric labels.
 
-    `events` are the classes in the names of the columns (p_cat: cat), None where these are numbered. Numeric labels are positions
-    of columns: without `classes`, refuse columns not numbered from 0, or named in other than alphabetical order. Refuse `classes`
-    that contradict the columns.
+    `events` are the classes in the names of the columns (p_cat: cat), None where these are numbered; `selector` chose the
+    columns. Numeric labels are positions of columns: without `classes`, refuse columns not numbered from 0, or named in other
+    than alphabetical order. Refuse `classes` that contradict the columns.
     """
     numbers = [int(star) for star in _match_stars(names, selector)] if _numbered(names, selector, events) else None
     if classes is None:

@@ -252,7 +252,7 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
     table, dropped = _without_missing(table, needed) if request.drop_null else (table, 0)
     frames.refuse_twins(table.columns, [*names, *judges, *singles, *request.by])
     preds = _build_predictions(table, choice, request)
-    preds = preds if request.pos_label is None else _with_positive(preds, table[choice.label], request.pos_label)
+    preds = preds if request.pos_label is None else _with_positive(preds, request.pos_label)
     grouped = {name: frames.to_array(table[name]) for name in request.by if name not in preds.columns}
     preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
     summary = choice.describe(table.columns)
@@ -352,7 +352,8 @@ def choose_columns(
 ) -> frames.ColumnChoice:
     """Choose the columns of labels and predictions by name, or by the values of `rows()` where no name is recognised.
 
-    Last, columns of fractions named after the values of a text label. `other` columns are never chosen.
+    Columns that the request names are taken. Last, columns of fractions named after the values of a text label. `other` columns
+    are never chosen; refuse what remains unclear.
     """
     listed = request.probs is not None and not isinstance(request.probs, str)
     choice = _choose_class_columns(rows(), request, other) if listed and request.label is None else None
@@ -417,7 +418,7 @@ def _label_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
     return words if len(words) == 1 else two
 
 
-def _with_positive(preds: Predictions, labels: Any, pos_label: object) -> Predictions:
+def _with_positive(preds: Predictions, pos_label: object) -> Predictions:
     """Make `pos_label` the second of two classes: swap class names, labels and, if there are two, the columns.
 
     A single column is taken as the probability of the named class and stays as it is. Refuses other numbers of classes and an

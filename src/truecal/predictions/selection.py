@@ -393,7 +393,10 @@ class RowGroups:
 
 
 def group_rows(preds: Predictions, columns: Sequence[str]) -> RowGroups:
-    """Group rows by the value of a column, or by the combination of values of several; missing values form the group "missing"."""
+    """Group rows by the value of a column, or by the combination of values of several; see `RowGroups`.
+
+    Missing values form the group "missing".
+    """
     return RowGroups.from_categories([categories(preds, name) for name in columns])
 
 

@@ -483,7 +483,10 @@ def check_points(values: ArrayLike, what: str, shape: tuple[int, ...] | None = N
 
 
 def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[str, NDArray[Any]]:
-    """Return further columns by name as arrays, with one value (or row of values) per row; refuse names that are not text."""
+    """Return further columns by name as arrays, with one value (or row of values) per row; {} for None.
+
+    Refuse names that are not text, and another number of values than `rows`.
+    """
     if columns is not None and not isinstance(columns, Mapping):
         raise InputError(f"columns must map names to values, such as {{'site': sites}}, not {type(columns).__name__}")
     arrays: dict[str, NDArray[Any]] = {}

@@ -58,12 +58,12 @@ class CellProfile(Profile):
 
     @property
     def counted(self) -> bool:
-        """Whether weights count repetitions: of the rows, not of the cells."""
+        """Whether the weights of all rows of the sketch were whole numbers, so that they count repetitions."""
         return self._whole
 
     @property
     def size(self) -> Float64s:
-        """Sample size of all rows of the sketch, shape (1,): their weight, or Kish's effective size."""
+        """Sample size of all rows of the sketch, shape (1,): the sum of their weights if `counted`, else Kish's effective size."""
         return self._size
 
     def sums(self, name: Sum, cut: Cut) -> Float64s:

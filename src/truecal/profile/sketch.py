@@ -318,7 +318,7 @@ class Sketch:
 
     @property
     def nbytes(self) -> int:
-        """Memory held by the arrays."""
+        """Memory of the arrays, in bytes."""
         return sum(a.nbytes for a in (self.edges, self.low, self.high, *self.sums.values()))
 
     def to_profile(self) -> CellProfile:

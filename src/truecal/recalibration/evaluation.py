@@ -746,8 +746,8 @@ def choose_bins(
 def _test_candidate(count: int, preds: tc.Predictions, draws: Indices, level: float) -> BinCandidate:
     """Estimate squared and calibration errors of recalibrated rows, of the second of two classes or of all classes.
 
-    Upper limits are the root of the squared error plus a normal quantile times its standard deviation over the resamples, whose
-    counts of rows are `draws` (resamples, n).
+    Upper limits at `level` are the root of the squared error plus a normal quantile times its standard deviation over the
+    resamples, whose counts of rows are `draws` (resamples, n).
     """
     from scipy.special import ndtri
 

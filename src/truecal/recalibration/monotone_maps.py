@@ -483,7 +483,10 @@ def fit_with_added_one(w: Float64s, ones: Float64s) -> Float64s:
 
 
 def _pop_above(stack: list[tuple[float, float]], x: float, y: float) -> None:
-    """Remove from the top of the stack the corners on or above the line from (x, y), left of them, to the corner after each."""
+    """Remove corners from the top of the stack that are on or above the line from (x, y), left of them, to the corner after.
+
+    What remains with (x, y) on top is convex; the last corner stays.
+    """
     while len(stack) > 1:
         (x0, y0), (x1, y1) = stack[-1], stack[-2]
         if (y0 - y) * (x1 - x) < (y1 - y) * (x0 - x):

@@ -76,7 +76,7 @@ class ScaledSoftmax(Recalibrator):
         """Return the scale and the bias that were learned, each one number or K."""
 
     def _apply(self, outputs: Float64s) -> Float64s:
-        """Compute softmax(scale * z + bias) of checked outputs (n, K), with logits raised to the floor."""
+        """Compute softmax(scale * z + bias) of checked outputs (n, K), z the logits or log probabilities raised to the floor."""
         logits = floor_logits(class_logits(outputs, self.input), self.floor_)
         return scaled_softmax(logits, *self._scale_and_bias())
 

@@ -61,7 +61,7 @@ def _fit_penalised(data: LabelledLogits, start: Float64s, penalty: float) -> tup
     separable = False
 
     def loss(theta: Float64s) -> tuple[float, Float64s]:
-        """Compute the penalised mean loss and its gradient at theta, multiples of `start` and then K biases."""
+        """Compute the penalised mean loss and its gradient at theta = (scale / start, bias), shape (scales + K,)."""
         nonlocal separable
         value, by_scale, by_bias, labels_lead = affine_loss(data, start * theta[:scales], theta[scales:])
         separable |= labels_lead
@@ -157,7 +157,10 @@ class MatrixProblem:
 
     @classmethod
     def of(cls, data: LabelledLogits, smooth: SmoothLogs, penalty: Penalty) -> "MatrixProblem":
-        """Set up the problem: penalties by number of classes and rows, variables scaled by the expected curvature."""
+        """Set up the problem from logits (n, K): a penalty for each parameter, by K and n, and variables scaled by the curvature.
+
+        From 100,000 parameters on, products have the precision of the logits, else float64.
+        """
         count, total = data.logits.shape[1], data.total
         per_class, per_pair = count / total, count * (count - 1) / total
         if penalty.off_diagonal is None:
@@ -363,7 +366,10 @@ class _SplineProblem:
     penalty: Float64s
 
     def terms(self, theta: Float64s) -> tuple[float, Float64s, Float64s]:
-        """Compute the penalised loss at theta (knots + 1,), its gradient, and the Hessian of the loss without the penalty."""
+        """Compute the penalised loss at theta (knots + 1,), its gradient, and the Hessian of the loss without the penalty.
+
+        theta are the slopes at the knots, then the intercept.
+        """
         loss, p = special.logistic_loss(theta @ self.design, self.targets, self.weights)
         penalty_gradient = self.penalty @ theta
         hessian = (self.design * (self.weights * p * (1 - p))) @ self.design.T

@@ -152,7 +152,7 @@ class Draws(NamedTuple):
 
     @classmethod
     def of(cls, units: int, rng: np.random.Generator) -> Draws:
-        """Draw counts of resampled units and random signs, each of shape (units, redraws)."""
+        """Draw how often each unit occurs in each of 400 resamples, and random signs, -1 or 1, each of shape (units, redraws)."""
         return cls(unit_counts(units, _REDRAWS, rng).astype(np.float64), draw_signs(_REDRAWS, units, rng).T)
 
 
@@ -717,7 +717,7 @@ def decompose_score(
     z = NormalDist().inv_cdf(0.5 + level / 2)
 
     def normal(value: float, redraws: Float64s) -> tuple[float, float, float]:
-        """Return a value with normal limits, the lower one at least 0, from the scatter of its redraws."""
+        """Return a value with normal limits at the level, the lower one at least 0, from the standard deviation of its redraws."""
         return value, max(value - z * float(redraws.std()), 0.0), value + z * float(redraws.std())
 
     if score == "brier":

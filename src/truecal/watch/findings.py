@@ -130,7 +130,7 @@ def e_value(log_e: float) -> float:
 
 
 def evidence_text(log_e: float, p_value: float) -> str:
-    """Write e-value (3 digits, or "over a million") and p-value as text."""
+    """Write e-value (3 digits, or "over a million") and p-value: "e-value 25.1, p = 0.040"."""
     e = "over a million" if log_e > log(1e6) else f"{exp(log_e):.3g}"
     return f"e-value {e}, {digits.p_equation(p_value)}"
 

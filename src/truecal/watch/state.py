@@ -212,7 +212,7 @@ class WatchedGroup:
 
     @property
     def name(self) -> str:
-        """The group in words."""
+        """The group in words, by `group_name`."""
         return group_name(self.key)
 
     @property

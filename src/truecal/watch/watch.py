@@ -385,7 +385,7 @@ class Watch:
     def _step(self, arrivals: Mapping[Group, Arrival]) -> WatchStep:
         """Return the state of the groups in `arrivals`, with alarms and changes selected among all groups by e-BH.
 
-        Without `by` the alarm stays until a restart.
+        The alarm limit is 1 / alpha, that of changes the run length. Without `by` the alarm stays until a restart.
         """
         shares, settings = self._shares(), self.settings
         evidence = {key: self._groups[key].log_e + log(shares[key]) for key in shares}
