@@ -16,7 +16,7 @@ from truecal.estimators import Estimator
 
 
 def leaderboard(setting: Setting) -> Experiment:
-    """The estimators of truecal ranked in worlds, as by `truecal lab leaderboard`."""
+    """The estimators of truecal ranked in worlds whose true error is known."""
     board = tc.lab.leaderboard(m=setting.m, rng=setting.rng, run=setting.run)
     return Experiment("leaderboard", board.title, board.table, board.draw)
 

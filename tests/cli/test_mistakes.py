@@ -12,6 +12,10 @@ from truecal.estimators.estimate import Interval
 from truecal.inference.ranking import conclude_ranking
 
 
+def test_verbs_are_suggested(truecal):
+    assert "did you mean 'measure'" in truecal("mesure", "x.csv").err
+
+
 def test_nan_fails_every_gate(monkeypatch, truecal, binary_csv):
     """A limit that is not a number never passes, in whatever group it is."""
     measure = tc.measure

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import truecal as tc
-from truecal.cli.command import OutputFile
+from truecal.cli.command import OutputPath
 from truecal.cli.verbs import VERBS
 from truecal.cli.verbs import truecal as root
 from truecal.table import write_table
@@ -34,7 +34,7 @@ def test_every_option_that_names_an_output_is_checked():
     for words, command in commands(root):
         for param in command.params:
             if {"--out", "--figure", "--numbers", "--report"} & set(param.opts):
-                assert isinstance(param, OutputFile), words
+                assert isinstance(param.type, OutputPath), words
                 checked.add(words)
     assert {words[0] for words in checked} == set(VERBS)
 
@@ -47,7 +47,7 @@ READING = {
     "compare": "compare {other} {file} --out {out}",
     "fit": "recalibrate fit {file} --out {out}",
     "apply": "recalibrate apply {other} --model {file} --out {out}",
-    "likert": "likert {file} --figure {out}",
+    "likert": "likert {file} --out {out}",
     "sketch": "sketch save {file} --out {out}",
     "groups": "sketch save {file} --by site --out {out}",
     "state": "watch update {file} {other} --at 1 --out {out}",

@@ -50,11 +50,6 @@ def test_export(truecal, abc):
     truecal("recalibrate", "apply", abc / "abc.csv", "--model", model, "--out", abc / "after.csv")
     after = pl.read_csv(abc / "after.csv").select("p_cat", "p_dog", "p_fox").to_numpy()
     assert served == pytest.approx(after, abs=1e-5)
-    torch = pytest.importorskip("torch")
-    assert truecal("recalibrate", "export", "--model", model, "--out", abc / "m.pt").code == 0
-    with pytest.warns(DeprecationWarning, match="jit"):
-        module = torch.jit.load(str(abc / "m.pt"))
-    assert module(torch.as_tensor(probs)).numpy() == pytest.approx(after, abs=1e-9)
     assert truecal("recalibrate", "export", "--model", model, "--out", abc / "m.zip").code == 2
 
 

@@ -1,21 +1,18 @@
 """Coverage, type I error and power, judged by binomial tests over simulated worlds."""
 
-import json
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy.stats import binomtest
 
 from tests.simulations import datasets
 from tests.study.own_metrics import mean_gap
-from truecal.cli.lab import lab
 from truecal.errors import InputError
 from truecal.estimators import BinnedECE, RankSeries, SweepECE
 from truecal.lab import (
     PAPER_WORLDS,
     Beta,
     Power,
+    Run,
     Uniform,
     World,
     coverage,
@@ -172,10 +169,7 @@ def test_a_function_is_an_estimator_in_power_and_coverage():
     assert 20 < needed.low <= needed.n <= needed.high < 1000
 
 
-def test_the_power_of_a_function_on_the_command_line(tmp_path):
-    words = ["power", "--error", "0.1", "--m", "20", "--workers", "1", "--cache", str(tmp_path), "--json"]
-    words += ["--estimator", "tests.study.own_metrics:mean_gap"]
-    result = CliRunner().invoke(lab, words, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.output)["norm"] == 1.0
+def test_the_power_of_a_function_is_cached(tmp_path):
+    needed = samples_needed(mean_gap, error=0.1, m=20, run=Run(1, str(tmp_path)))
+    assert needed.low <= needed.n <= needed.high
     assert list(tmp_path.rglob("*.npz"))  # a function of a module can be cached

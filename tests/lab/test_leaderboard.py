@@ -1,25 +1,21 @@
-"""The leaderboard: complete, ranked, and written by its command."""
+"""The leaderboard: complete, ranked and written."""
 
 import csv
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from tests.study.own_metrics import mean_gap
-from truecal.cli.lab import lab
 from truecal.errors import InputError
 from truecal.lab import Leaderboard, Power, Uniform, World, leaderboard, ranking
 from truecal.lab.trials import all_estimators
 from truecal.table import Frame
 
 
-def test_command_writes_a_table_and_a_figure(tmp_path, monkeypatch):
+def test_ranking_is_written_as_table_and_figure(tmp_path, monkeypatch):
     few = {name: {"world": World(Uniform(), Power(d))} for name, d in (("calibrated", 1), ("miscalibrated", 2))}
     monkeypatch.setattr(ranking, "world_groups", lambda: few)
-    words = ["leaderboard", "--m", "2", "--workers", "1", "--folder", str(tmp_path)]
-    result = CliRunner().invoke(lab, words, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    leaderboard(m=2).write(tmp_path)
     assert (tmp_path / "leaderboard.png").read_bytes().startswith(b"\x89PNG")
     with (tmp_path / "leaderboard.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 2 * len(all_estimators())

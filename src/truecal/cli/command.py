@@ -15,9 +15,9 @@ has the words of `SharedOptions`.
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cache, partial
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -82,37 +82,29 @@ def parse_numbers(text: str) -> list[float]:
     return [float(word) for word in text.split(",")]
 
 
-class OutputFile(click.Option):
-    """An option that names a file (or folder) to write, checked before anything is computed: writable, and not an input."""
+class OutputPath(click.Path):
+    """A file to write; "-" is standard output. With `folder` also a folder; the command then tests whether it can be written."""
 
-    def __init__(self, *arguments: Any, folder: bool = False, **options: Any) -> None:
-        super().__init__(*arguments, **{"type": click.Path(), **options})
-        self.folder = folder  # may be one: then the command tests whether it can be written
-
-    def handle_parse_result(
-        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
-    ) -> tuple[Any, list[str]]:
-        """Parse the option; refuse a path that cannot be written or is an input ("-" is standard output).
-
-        With `folder`, only that it is no input is checked here.
-        """
-        value, remaining = super().handle_parse_result(ctx, opts, args)
-        if isinstance(value, str) and value != "-" and not ctx.resilient_parsing:
-            (check_not_input if self.folder else check_output)(value, _input_files(ctx.command, opts))
-        return value, remaining
+    def __init__(self, *, folder: bool = False) -> None:
+        super().__init__()
+        self.folder = folder
 
 
-def _input_files(command: click.Command, opts: Mapping[str, Any]) -> list[str]:
-    """List the files that a command line names to be read: arguments, options whose value is a file, and @FILE."""
-    paths: list[str] = []
-    for param in command.params:
-        value = opts.get(param.name or "")
-        values = [str(v) for v in (value if isinstance(value, list | tuple) else [value]) if v is not None]
-        is_file = isinstance(param, click.Argument) or str(param.metavar).startswith(("FILE", "TABLE", "STORE"))
-        if is_file and not isinstance(param, OutputFile):
-            paths += values
-        paths += [v.removeprefix("@") for v in values if v.startswith("@")]
-    return paths
+def _check_outputs(params: Sequence[click.Parameter], values: Mapping[str, Any]) -> None:
+    """Refuse an output that cannot be written or is an input, before anything is computed.
+
+    Inputs are the arguments and the options whose value is a file, a table or a store.
+    """
+    inputs: list[str] = []
+    for param in params:
+        value = values.get(param.name or "")
+        is_read = isinstance(param, click.Argument) or str(param.metavar).startswith(("FILE", "TABLE", "STORE"))
+        if value is not None and is_read and not isinstance(param.type, OutputPath):
+            inputs += value if isinstance(value, tuple) else [str(value)]
+    for param in params:
+        path = values.get(param.name or "")
+        if isinstance(param.type, OutputPath) and path not in (None, "-"):
+            (check_not_input if param.type.folder else check_output)(path, inputs)
 
 
 Count = Annotated[int, click.IntRange(1)]
@@ -122,8 +114,8 @@ Probability = Annotated[float, NumberRange(0, 1)]
 Fraction = Annotated[float, NumberRange(0, 1, min_open=True, max_open=True)]  # neither 0 nor 1
 Numbers = Annotated[list[float], Parsed(parse_numbers, "a list of numbers, such as 0.05,0.1")]
 Words = tuple[str, ...]  # of an option that may be repeated
-WriteTo = Annotated[str, OutputFile]
-WriteFolder = Annotated[str, partial(OutputFile, folder=True)]
+WriteTo = Annotated[str, OutputPath()]
+WriteFolder = Annotated[str, OutputPath(folder=True)]
 
 # ----------------------------------------------------------------------------------------------------
 # From a function to a command
@@ -132,7 +124,7 @@ OptionHelp = Mapping[str, tuple[list[str], str, str]]  # spellings, metavar and 
 
 
 def command(
-    group: click.Group | None = None, *, formats: tuple[str, ...] = ("text", "json"), name: str | None = None
+    group: click.Group | None = None, *, formats: tuple[str, ...] = ("text", "json")
 ) -> Callable[[Callable[..., Reply]], click.Command]:
     """Make a command of a function that returns a Reply, which is printed as --format, --json and --out say.
 
@@ -142,8 +134,6 @@ def command(
         Group that the command belongs to.
     formats : tuple of str, default ("text", "json")
         Formats of the answer, the default first; --format is offered where there are more than two.
-    name : str, default None
-        Name of the command; by default that of the function.
 
     Returns
     -------
@@ -161,6 +151,7 @@ def command(
             """Call the function, with its dataclasses built from options; print or write its reply and return the exit code."""
             if as_json and form not in (None, "json"):
                 raise click.UsageError(f"--json and --format {form} exclude each other; give one")
+            _check_outputs(params, {**options, "answer_file": answer_file})
             for key, kind in bundles.items():
                 options[key] = kind(**{f.name: options.pop(f.name) for f in fields(kind) if f.name in options})
             reply = function(**options)
@@ -189,7 +180,7 @@ def command(
         if "out" not in parameters:
             params.append(_option("answer_file", WriteTo | None, None, listed, "--out"))
         params.sort(key=lambda param: isinstance(param, click.Option))  # arguments first
-        title = name or function.__name__.rstrip("_").replace("_", "-")
+        title = function.__name__.rstrip("_").replace("_", "-")
         click_command = click.Command(title, params=params, callback=run, help=help_)
         if group is not None:
             group.add_command(click_command)
@@ -212,14 +203,13 @@ def _split_docstring(thing: Any) -> tuple[str, OptionHelp]:
 
 
 def _settings(hint: Any) -> dict[str, Any]:
-    """Return the keywords of a click parameter for an annotation: type, is_flag, multiple, or cls.
+    """Return the keywords of a click parameter for an annotation: type, is_flag or multiple.
 
-    `X | None` is as X, tuple[X, ...] is multiple, a Literal is a choice, and of Annotated the second argument is the type or class.
+    `X | None` is as X, tuple[X, ...] is multiple, a Literal is a choice, and the second argument of Annotated is the type.
     """
     kind, parts = get_origin(hint), get_args(hint)
     if kind is Annotated:
-        inner, extra = _settings(parts[0]), parts[1]
-        return {**inner, "type": extra} if isinstance(extra, click.ParamType) else {"cls": extra}
+        return {**_settings(parts[0]), "type": parts[1]}
     if kind in (Union, UnionType):
         return _settings(next(part for part in parts if part is not NoneType))
     if kind is tuple:
@@ -239,15 +229,13 @@ def _option(key: str, hint: Any, default: Any, listed: OptionHelp, spelling: str
     shared = _split_docstring(SharedOptions)[1]
     spellings, metavar, help_ = listed.get(spelling) or shared.get(spelling) or ([spelling], "", "")
     settings = _settings(hint)
-    kind = settings.pop("cls", click.Option)
     if default is inspect.Parameter.empty:
         settings["required"] = True
     else:
         settings |= {"default": default, "show_default": default not in (None, ()) and default is not False}
     if metavar and not isinstance(settings.get("type"), click.Choice):
         settings["metavar"] = metavar
-    option: click.Option = kind([*spellings, key], help=help_, **settings)
-    return option
+    return click.Option([*spellings, key], help=help_, **settings)
 
 
 def _argument(key: str, metavar: str, *, as_tuple: bool = False, **settings: Any) -> click.Argument:

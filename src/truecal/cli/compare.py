@@ -9,20 +9,29 @@ import click
 
 import truecal as tc
 from truecal import digits
-from truecal.cli.command import ALL_FORMATS, Fraction, Probability, Seed, Words, WriteTo, command
-from truecal.cli.input import Models, load, make_lens
+from truecal.cli.command import ALL_FORMATS, Fraction, Parsed, Probability, Seed, WriteTo, command
+from truecal.cli.input import Files, classes_by_word, load, make_lens
 from truecal.cli.measure import split_rows
-from truecal.cli.output import Reply, Statement, command_line, estimate_cells, note, table, working
+from truecal.cli.output import Reply, Statement, command_line, note, working
 from truecal.cli.scan import is_sketched, read_sketch
 from truecal.errors import InputError
 from truecal.inference.ranking import RankingConclusion, conclude_ranking
+from truecal.table import Frame
+
+
+def _parse_model(text: str) -> tuple[str, str]:
+    """Parse NAME=COLUMNS; raise ValueError if either is empty."""
+    name, _, columns = text.partition("=")
+    if not name or not columns:
+        raise ValueError(text)
+    return name, columns
 
 
 @command(formats=ALL_FORMATS)
 def compare(
-    source: Models,
+    source: Files,
     *,
-    model: Words = (),
+    model: tuple[Annotated[tuple[str, str], Parsed(_parse_model, "NAME=COLUMNS, such as a='pa_*'")], ...] = (),
     split: str | None = None,
     reference: str | None = None,
     key: str | None = None,
@@ -61,7 +70,8 @@ def compare(
     sketched = isinstance(first, tc.Sketch)  # of folders and sketches, whose rows cannot be paired
     if sketched and key is not None:
         raise InputError("--key pairs rows, and folders and sketches keep sums; leave it out, or compare files")
-    common: dict[str, Any] = {"lens": None if sketched else make_lens(source.lens, first), "level": level, "rng": seed}
+    lens = None if sketched else make_lens(source.lens, classes_by_word(first))
+    common: dict[str, Any] = {"lens": lens, "level": level, "rng": seed}
     pairing: dict[str, Any] = {"key": key, "paired": not (unpaired or sketched), "resamples": resamples}
     gate: dict[str, Any] = {"reference": reference, "max_increase": max_increase}
     with working("resampling"):
@@ -77,10 +87,10 @@ def compare(
     return _reply(conclude_ranking(comparisons, level, **gate), estimates)
 
 
-def _read_models(source: Models, models: Words, split: str | None) -> "Mapping[str, Any]":
-    """Read the data of every model by its name: Predictions, or Sketches if files are scanned or sketches.
+def _read_models(source: Files, models: "tuple[tuple[str, str], ...]", split: str | None) -> "Mapping[str, Any]":
+    """Read the data of every model by its name: Predictions, or Sketches if a file is scanned or a sketch.
 
-    Models are columns (`models`, NAME=COLUMNS), rows by the value of column `split`, or files.
+    Files are (name, columns) pairs `models` of one file, its rows by the value of column `split`, or files.
     """
     if models and split:
         raise click.UsageError("--model names columns and --split rows; give one")
@@ -91,58 +101,48 @@ def _read_models(source: Models, models: Words, split: str | None) -> "Mapping[s
         if len(parts) < 2:
             raise InputError(f"column {split!r} has one value, {next(iter(parts))!r}; a comparison needs two models")
         return parts
-    return _read_model_columns(source, models) if models else _read_model_files(source)
-
-
-def _read_model_columns(source: Models, models: Words) -> "dict[str, tc.Predictions]":
-    """Read the models of one file from NAME=COLUMNS texts; refuse other texts and equal names."""
-    if source.probabilities is not None or source.logits is not None:
-        raise click.UsageError("--model names the predictions; leave out --score, --probs and --logits")
-    preds_by_name: dict[str, tc.Predictions] = {}
-    for model in models:
-        name, separator, columns = model.partition("=")
-        if not separator or not name or not columns:
-            raise click.UsageError(f"--model is NAME=COLUMNS, such as a='pa_*', not {model!r}")
-        if name in preds_by_name:
-            raise click.UsageError(f"--model {name} is given twice")
-        preds_by_name[name] = load(replace(source, probs=columns)).preds
-    return preds_by_name
-
-
-def _read_model_files(source: Models) -> "Mapping[str, tc.Predictions | tc.Sketch]":
-    """Read a model from every file, named by its stem, or by its path if stems are equal.
-
-    All become sketches if one is scanned or a sketch. Refuses fewer than two files and equal paths.
-    """
-    files = source.files
-    if len(files) < 2:
-        raise click.UsageError(
-            "give several files; or one file with --model NAME=COLUMNS for every model in it, or --split COLUMN"
-        )
-    stems = [Path(file).name.partition(".")[0] for file in files]
-    names = stems if len(set(stems)) == len(stems) else list(files)
-    if len(set(names)) < len(names):
-        raise click.UsageError("a file is given twice")
-    sources = {name: replace(source, files=(file,)) for name, file in zip(names, files, strict=True)}
-    if not any(is_sketched(model_source) for model_source in sources.values()):
+    sources = _sources_of_models(source, models)
+    if not any(map(is_sketched, sources.values())):
         return {name: load(model_source).preds for name, model_source in sources.items()}
     if source.clusters is not None:
         raise InputError("--clusters needs the rows, and folders and sketches keep sums; compare files without it")
     return {name: read_sketch(model_source) for name, model_source in sources.items()}
 
 
+def _sources_of_models(source: Files, models: "tuple[tuple[str, str], ...]") -> dict[str, Files]:
+    """Return the input of every model: (name, columns) of one file; or files, named by stems, or by paths if stems are equal."""
+    if models:
+        if source.probabilities is not None or source.logits is not None:
+            raise click.UsageError("--model names the predictions; leave out --score, --probs and --logits")
+        pairs = [(name, replace(source, probs=columns)) for name, columns in models]
+    else:
+        if len(source.files) < 2:
+            raise click.UsageError(
+                "give several files; or one file with --model NAME=COLUMNS for every model in it, or --split COLUMN"
+            )
+        stems = [Path(file).name.partition(".")[0] for file in source.files]
+        names = stems if len(set(stems)) == len(stems) else source.files
+        pairs = [(name, replace(source, files=(file,))) for name, file in zip(names, source.files, strict=True)]
+    sources = dict(pairs)
+    if len(sources) < len(pairs):
+        raise click.UsageError("two models have the same name, or a file is given twice")
+    return sources
+
+
 def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]") -> Reply:
     """Return the reply with errors of models and differences of pairs; a statement per pair, with its gate if there is one."""
     first = conclusion.comparisons[0]
-    interval = f"{conclusion.level:.0%} interval"
+    interval = f"[{conclusion.level:.0%} interval]"
     models = [{"name": name, **estimates[name].frame()[0]} for name in conclusion.ranking]
-    errors = [[m["name"], *estimate_cells(m["value"], m["low"], m["high"])] for m in models]
+    errors = [
+        {"model": m["name"], f"error {interval}": digits.with_interval(m["value"], m["low"], m["high"])} for m in models
+    ]
     pairs, statements = [], []
     for c in conclusion.comparisons:
         low, high = float(c.interval.low), float(c.interval.high)
         name, size = f"{c.a} - {c.b}", digits.with_interval(c.difference, low, high, sign=True)
-        cells = estimate_cells(c.difference, low, high, sign="+")
-        pairs.append([name, *cells, digits.p_text(c.p_value), digits.p_text(c.adjusted_p)])
+        p_values = {"p-value": digits.p_text(c.p_value), "adjusted": digits.p_text(c.adjusted_p)}
+        pairs.append({"pair": name, f"difference {interval}": size, **p_values})
         pair_conclusion = replace(conclusion, comparisons=(c,))
         gate = pair_conclusion.gate.partition(": ")[2] or conclusion.finding(c)
         tests = f"at {conclusion.level:.0%}, adjusted {digits.p_equation(c.adjusted_p)}, n = {c.n}"
@@ -152,9 +152,9 @@ def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]"
             Statement(name, f"difference {size} {tests}; {gate}", numbers, pair_conclusion.passed, labels)
         )
     text = [
-        table(["model", "error", interval], errors),
+        Frame.from_records(errors).to_text(),
         "",
-        table(["pair", "difference", interval, "p-value", "adjusted"], pairs),
+        Frame.from_records(pairs).to_text(),
         f"{models[0]['metric']}, {first.lens}, n = {first.n}; intervals: {first.interval.method}",
         f"{conclusion.sentence} A negative difference favours the first model of a pair.",
     ]

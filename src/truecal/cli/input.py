@@ -1,6 +1,5 @@
 """Where predictions come from and how they are judged: the options that commands share, and reading what they name."""
 
-import json
 import shlex
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import numpy as np
 
 import truecal as tc
 from truecal import names
-from truecal.cli.command import Count, Fraction, Parsed, Seed, Words
+from truecal.cli.command import Count, Fraction, NumberRange, Parsed, Seed, Words
 from truecal.cli.output import note
 from truecal.errors import FileError, InputError
 from truecal.inference.conclusion import RowCounts
@@ -36,10 +35,10 @@ def _parse_class_names(text: str) -> list[str]:
     """Return class names separated by commas, or those in the file of "@FILE", one per line."""
     if not text.startswith("@"):
         return [name.strip() for name in text.split(",")]
-    return _read_text(text[1:], "class names").splitlines()
+    return read_text(text[1:], "class names").splitlines()
 
 
-def _read_text(file: str, content: str) -> str:
+def read_text(file: str, content: str) -> str:
     """Read a UTF-8 text file; refuse one that cannot be read, where `content` is what it should hold ("class names")."""
     try:
         return Path(file).read_text(encoding="utf-8")
@@ -48,12 +47,18 @@ def _read_text(file: str, content: str) -> str:
         raise FileError(f"cannot read the {content} in {file}: {reason}") from error
 
 
-def _parse_word_probabilities(text: str) -> dict[str, float]:
-    """Parse "likely=0.8,unsure=0.5" to probabilities by word; raise ValueError for an empty word or no number."""
+def parse_pairs(text: str) -> dict[str, str]:
+    """Parse "NAME=VALUE,..." to values by name; raise ValueError for a name that is empty or repeated, as without "="."""
     pairs = [part.rpartition("=") for part in text.split(",")]
-    if not all(word.strip() for word, *_ in pairs):
+    values = {name.strip(): value for name, _, value in pairs}
+    if "" in values or len(values) < len(pairs):
         raise ValueError(text)
-    return {word.strip(): float(value) for word, _, value in pairs}
+    return values
+
+
+def _parse_numbers_by_name(text: str) -> dict[str, float]:
+    """Parse "likely=0.8,unsure=0.5" to numbers by name."""
+    return {name: float(value) for name, value in parse_pairs(text).items()}
 
 
 def _parse_limits(text: str) -> tuple[float, float] | None:
@@ -66,30 +71,21 @@ def _parse_limits(text: str) -> tuple[float, float] | None:
 
 
 def _parse_scale(text: str) -> dict[str, tuple[float, float]]:
-    """Parse an answer scale such as "low=0:0.33,high=0.66:1" to (low, high) by word.
-
-    Raises ValueError for infinite limits, and for a word that is empty or repeated.
-    """
-    scale: dict[str, tuple[float, float]] = {}
-    for part in text.split(","):
-        word, _, span = part.rpartition("=")
-        limits = _parse_limits(span)
-        if limits is None or inf in map(abs, limits) or not word.strip() or word.strip() in scale:
-            raise ValueError(part)
-        scale[word.strip()] = limits
+    """Parse an answer scale such as "low=0:0.33,high=0.66:1" to (low, high) by word; raise ValueError for infinite limits."""
+    scale = {word: _parse_limits(span) or (-inf, inf) for word, span in parse_pairs(text).items()}
+    if inf in {abs(limit) for limits in scale.values() for limit in limits}:
+        raise ValueError(text)
     return scale
-
-
-def _parse_norm(text: str) -> float:
-    """Parse a norm: digits as int, else a float such as inf."""
-    return int(text) if text.isdigit() else float(text)
 
 
 Scale = Annotated[
     dict[str, tuple[float, float]],
     Parsed(_parse_scale, "WORD=LOW:HIGH,... with different words, such as low=0:0.1,high=0.1:1"),
 ]
-Norm = Annotated[float, Parsed(_parse_norm, "a number of at least 1, or inf")]
+NumbersByName = Annotated[
+    dict[str, float], Parsed(_parse_numbers_by_name, "NAME=NUMBER,..., such as likely=0.8,unsure=0.5")
+]
+Norm = Annotated[float, NumberRange(1)]  # inf is the maximum
 
 # ----------------------------------------------------------------------------------------------------
 # --select and --lens
@@ -156,29 +152,10 @@ def _typed_value(column: str, word: str, kind: str) -> object:
         raise InputError(f"column {column!r} holds numbers; select one, or a range LOW:HIGH, not {word!r}") from error
 
 
-def make_lens(word: str, classes: "tc.Predictions | Mapping[str, object]") -> "Lens | None":
-    """Make the lens of --lens; None for "auto", which leaves the choice to the library.
-
-    `classes` are the classes by their text, or predictions that have them.
-    """
-    by_word = classes_by_word(classes) if isinstance(classes, tc.Predictions) else classes
-    if word.startswith("grouping="):
-        return _read_grouping(word.removeprefix("grouping="), by_word)
-    lens: Lens | None = None if word == "auto" else names.lens_named(word, by_word).of(tc.lenses)
+def make_lens(word: str, classes: Mapping[str, object]) -> "Lens | None":
+    """Make the lens of --lens, None for "auto", which leaves the choice to the library; `classes` are the classes by their text."""
+    lens: Lens | None = None if word == "auto" else names.lens_named(word, classes).of(tc.lenses)
     return lens
-
-
-def _read_grouping(file: str, classes: Mapping[str, object]) -> "Lens":
-    """Read a Grouping lens from a JSON file {"group": ["class", ...], ...}; `classes` are the classes by their text."""
-    try:
-        groups = json.loads(_read_text(file, "grouping"))
-    except json.JSONDecodeError as error:
-        raise FileError(f"cannot read the grouping in {file}: it is not JSON ({error})") from error
-    if not isinstance(groups, dict) or not all(isinstance(members, list) for members in groups.values()):
-        raise FileError(f'{file} must hold one JSON object of lists of classes, such as {{"pet": ["cat", "dog"]}}')
-    return tc.Grouping(
-        {name: [classes.get(str(member), member) for member in members] for name, members in groups.items()}
-    )
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -211,12 +188,12 @@ class EstimatorOptions:
         Refuses settings that the lens or the estimator does not have.
         """
         if lens is not None and lens.several:
-            for name in ("estimator", "bins", "scheme"):
-                if getattr(self, name) is not None:
-                    raise InputError(
-                        f"--{name} is for one probability per row; this lens judges several by bins of whole predictions, "
-                        "which estimator=tc.GeneralizedECE(binning=...) chooses in Python"
-                    )
+            given = [name for name in ("estimator", "bins", "scheme") if getattr(self, name) is not None]
+            if given:
+                raise InputError(
+                    f"--{given[0]} is for one probability per row; this lens judges several by bins of whole predictions, "
+                    "which estimator=tc.GeneralizedECE(binning=...) chooses in Python"
+                )
             return [tc.GeneralizedECE() if self.norm is None else tc.GeneralizedECE(norm=self.norm)]
         if self.estimator == "all":
             return [make_estimator(name) for name in names.ESTIMATORS]
@@ -301,9 +278,7 @@ class PlainFile(OutputColumns):
     judge: str | None = None
     drop_null: bool = False
     percent: bool = False
-    words: Annotated[
-        dict[str, float] | None, Parsed(_parse_word_probabilities, "WORD=P,..., such as likely=0.8,unsure=0.5")
-    ] = None
+    words: NumbersByName | None = None
     preset: Literal["stated", "options", "options-per-character", "agreement"] | None = None
     multilabel: bool = False
     unnormalised: bool = False
@@ -346,18 +321,11 @@ class PlainFile(OutputColumns):
 
 
 @dataclass(frozen=True)
-class PlainOptionalFile(PlainFile):
-    """A file that may be left out."""
-
-    metavar: ClassVar[str] = "[FILE]"
-
-
-@dataclass(frozen=True)
 class OneFile(PlainFile):
     """A file that is judged through a lens.
 
     --lens LENS  What is judged: auto (the positive class of two, else the top label), top-label, positive, all-label,
-                 class-wise, canonical, top-K, class=NAME or grouping=FILE (JSON: lists of classes by the name of their group).
+                 class-wise, canonical, top-K or class=NAME.
     """
 
 
@@ -369,18 +337,13 @@ class OptionalFile(OneFile):
 
 
 @dataclass(frozen=True)
-class Models(OneFile):
-    """Files of several models."""
-
-    metavar: ClassVar[str] = "FILE..."
-
-
-@dataclass(frozen=True)
-class Files(Models):
-    """Files that may be scanned together.
+class Files(OneFile):
+    """Files that may be scanned.
 
     --engine ENGINE  Scan out of core with this engine (patterns, folders and several files: polars by default).
     """
+
+    metavar: ClassVar[str] = "FILE..."
 
 
 @dataclass(frozen=True)
@@ -425,7 +388,8 @@ def load(source: PlainFile) -> Loaded:
             raise
     all_preds = reading.preds
     kinds = {name: np.asarray(all_preds.columns[name]).dtype.kind for name in selected_columns(source.select)}
-    select = parse_selection(source.select, classes_by_word(all_preds), kinds)
+    classes = classes_by_word(all_preds)
+    select = parse_selection(source.select, classes, kinds)
     preds = all_preds if select is None else select(all_preds)
     notes = list(reading.notes)
     other_class = ""
@@ -449,7 +413,7 @@ def load(source: PlainFile) -> Loaded:
     counts = RowCounts(
         len(all_preds) + reading.dropped, len(preds), reading.dropped, "" if select is None else str(select)
     )
-    return Loaded(preds, all_preds, counts, make_lens(source.lens, all_preds), logits, tuple(notes), select)
+    return Loaded(preds, all_preds, counts, make_lens(source.lens, classes), logits, tuple(notes), select)
 
 
 def _positive_is_assumed(preds: "tc.Predictions") -> bool:

@@ -10,13 +10,13 @@ import truecal as tc
 from truecal import digits, names
 from truecal.cli.command import ALL_FORMATS, Numbers, Probability, command
 from truecal.cli.input import EstimatorOptions, GroupedFiles, Loaded, load
-from truecal.cli.output import Reply, Statement, number, table, working
+from truecal.cli.output import Reply, Statement, working
 from truecal.cli.scan import group_by, scan_files
 from truecal.errors import InputError
 from truecal.inference.conclusion import GroupError, RowCounts, conclude, stated_values
-from truecal.inference.conventions import like_for
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.selection import group_rows
+from truecal.table import Frame
 
 if TYPE_CHECKING:
     from truecal.estimators.base import Estimator
@@ -29,16 +29,16 @@ _ONE_LABEL = (
 )
 _LEFT_OUT_OF_JSON = ("curve", "vector_bins", "settings")
 _OPTIONAL = ("sketch_error", "sketch_bound", "chance", "selection")
+Data = Loaded | tc.engines.Scan
 
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """An estimate of a group: columns `by` and value `group` ("" for all rows), and `tool` if another tool defines it."""
+    """An estimate of a group: columns `by` and value `group` ("" for all rows)."""
 
     by: str
     group: str
     estimate: "tc.Estimate"
-    tool: str = ""  # another tool that defines the number
 
     def record(self) -> dict[str, object]:
         """Return the estimate as `--json` prints it, with the group if there is one."""
@@ -49,14 +49,25 @@ class GroupEstimate:
 
     @property
     def estimator_word(self) -> str:
-        """Name of the estimator on the command line, or of the other tool."""
-        return self.tool or names.word_of(type(self.estimate.estimator).__name__, names.ESTIMATORS)
+        """Name of the estimator on the command line."""
+        return names.word_of(type(self.estimate.estimator).__name__, names.ESTIMATORS)
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
         """Lower and upper limit of the interval; (None, None) without one."""
         interval = self.estimate.interval
         return (None, None) if interval is None else (float(interval.low), float(interval.high))
+
+    def cells(self) -> dict[str, object]:
+        """Return the row of the table of estimates: numbers with the decimals that the interval allows."""
+        e, spec = self.estimate, f".{digits.decimals(*self.limits)}f"
+        low, high = ("-" if limit is None else f"{limit:{spec}}" for limit in self.limits)
+        cells = {"estimator": self.estimator_word, "norm": "max" if e.norm == float("inf") else f"{e.norm:g}"}
+        cells |= {"error": f"{float(e.value):{spec}}", "low": low, "high": high}
+        cells |= {"p-value": digits.p_text(None if e.p_value is None else float(e.p_value)), "n": str(e.n)}
+        cells |= {"bins": "-" if e.bins is None else str(e.bins.filled)}
+        cells |= {} if e.sketch_error is None else {"sketch error": f"{e.sketch_error:.1g}"}
+        return {self.by: self.group, **cells} if self.by else {**cells}
 
     def statement(self, source: str, max_error: float | None) -> Statement:
         """Return the statement about this estimate, with the gate `max_error` unless that is None; `source` names the input."""
@@ -74,7 +85,6 @@ def measure(
     options: EstimatorOptions,
     *,
     max_error: Probability | None = None,
-    like: str | None = None,
     values: bool = False,
     clinical: bool = False,
     net_benefit: bool = False,
@@ -91,7 +101,6 @@ def measure(
     data fails as well as too large an error (exit 1). With --by, every group must pass.
 
     --max-error E       Gate: exit 1 unless the error is below this, at --level.
-    --like TOOL         Also the number of another tool, such as torchmetrics, and why it differs.
     --values            How often the outcome happened at each stated score.
     --clinical          O/E, intercept, slope, ICI, c-statistic, Brier score.
     --net-benefit       Net benefit of acting at --thresholds.
@@ -101,75 +110,48 @@ def measure(
     """
     flags = {"--values": values, "--clinical": clinical, "--net-benefit": net_benefit, "--abstention": abstention}
     tables = [flag for flag, chosen in flags.items() if chosen]
-    _refuse_combinations(source, tables, options.estimator, max_error, like, thresholds)
+    if thresholds is not None and not net_benefit:
+        raise InputError(
+            "--thresholds needs --net-benefit; truecal decision says what miscalibration costs at a threshold"
+        )
+    if tables and (max_error is not None or len(tables) > 1):
+        raise InputError(f"{tables[-1]} cannot be combined with --max-error or another table")
     if tables:
         return _other_table_reply(tables[0], source, options, thresholds)
+    if options.estimator == "all" and max_error is not None:
+        raise InputError("--max-error judges one estimator; leave out --estimator all")
     data = scan_files(source) if source.scans else load(source)
-    estimators = options.estimators(
-        data.lens if isinstance(data, tc.engines.Scan) else data.lens or default_lens(data.whole)
-    )
-    columns = [source.by] if combine and source.by else [(column,) for column in source.by]
+    lens = data.lens if isinstance(data, tc.engines.Scan) else data.lens or default_lens(data.whole)
+    estimators = options.estimators(lens)
     is_single = len(estimators) == 1
+    columns = [source.by] if combine and source.by else [(column,) for column in source.by]
     with working("measuring"):
-        parts = [
-            part for group_columns in columns for part in _measure_groups(data, group_columns, estimators, options)
-        ]
-        overall = (
-            _measure_groups(data, (), estimators, options) if not parts or (is_single and max_error is not None) else []
-        )
-        of_tool = (
-            []
-            if like is None or not isinstance(data, Loaded)
-            else _estimates_of_tool(data, columns, like, options, parts or overall)
-        )
+        measured = [e for group_columns in columns for e in _measure_groups(data, group_columns, estimators, options)]
+        overall = []
+        if not columns or (is_single and max_error is not None):
+            overall = _measure_groups(data, (), estimators, options)
     conclusion = None
     if is_single and overall and (overall[0].estimate.interval is not None or max_error is not None):
-        conclusion = _conclude(data, overall[0].estimate, max_error, parts)
+        conclusion = _conclude(data, overall[0].estimate, max_error, measured)
+    measured = measured or overall
     content: dict[str, object] = {"source": source.name, "level": options.level}
     if isinstance(data, tc.engines.Scan):
         content["scan"] = {"engine": data.engine, "rows": data.rows, "dropped": data.dropped}
-    measured = [*(parts or overall), *of_tool]
-    text = _estimate_text(measured[0], conclusion) if len(measured) == 1 else _tables_text(measured, data, columns)
     return Reply(
         "measure",
         {**content, "results": [part.record() for part in measured]},
-        text,
+        _estimate_text(measured[0], conclusion) if len(measured) == 1 else _tables_text(measured, data, columns),
         [part.statement(source.name, max_error) for part in measured],
         conclusion,
         list(dict.fromkeys(note for part in measured for note in part.estimate.warnings)),
     )
 
 
-def _refuse_combinations(
-    source: GroupedFiles,
-    tables: Sequence[str],
-    estimator: str | None,
-    max_error: float | None,
-    like: str | None,
-    thresholds: list[float] | None,
-) -> None:
-    """Refuse options of `truecal measure` that exclude each other; `tables` are the flags of further tables."""
-    if thresholds is not None and "--net-benefit" not in tables:
-        raise InputError(
-            "--thresholds needs --net-benefit; truecal decision says what miscalibration costs at a threshold"
-        )
-    if tables and (max_error is not None or like is not None or len(tables) > 1):
-        raise InputError(f"{tables[-1]} cannot be combined with --max-error, --like or another table")
-    if estimator == "all" and max_error is not None:
-        raise InputError("--max-error judges one estimator; leave out --estimator all")
-    if like is not None and (max_error is not None or source.scans):
-        raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
-
-
-Data = Loaded | tc.engines.Scan
-
-
 def _measure_groups(
     data: Data, columns: Sequence[str], estimators: "Sequence[Estimator]", options: EstimatorOptions
 ) -> list[GroupEstimate]:
     """Measure each combination of values of `columns` by each estimator; without columns all rows, as group ""."""
-    by, estimates = ", ".join(columns), []
-    common: dict[str, Any] = {"level": options.level, "rng": options.seed}
+    by, common = ", ".join(columns), dict[str, Any](level=options.level, rng=options.seed)
     if isinstance(data, tc.engines.Scan):
         scan = group_by(data, columns)
         by_estimator = [scan.groups(estimator=estimator, **common) for estimator in estimators]
@@ -178,11 +160,12 @@ def _measure_groups(
             for group, name in scan.names.items()
             for estimates_by_group in by_estimator
         ]
-    common |= {"lens": data.lens or default_lens(data.whole), "select": data.select}
+    context: dict[str, Any] = {**common, "lens": data.lens or default_lens(data.whole), "select": data.select}
+    estimates = []
     for group, rows in _selected_groups(data, columns).items():
         for estimator in estimators:
             try:
-                estimate = tc.measure(rows, estimator=estimator, **common)
+                estimate = tc.measure(rows, estimator=estimator, **context)
             except InputError as error:
                 raise InputError(f"group {group!r}: {error}" if group else str(error)) from error
             estimates.append(GroupEstimate(by, group, replace(estimate, warnings=(*data.notes, *estimate.warnings))))
@@ -199,26 +182,6 @@ def split_rows(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc
     """Split rows by the value of a column, or by the combination of values of several: Predictions by name, in their order."""
     groups = group_rows(preds, columns)
     return {name: preds.take(rows) for name, rows in zip(groups.names, groups.rows(), strict=True)}
-
-
-def _estimates_of_tool(
-    data: Loaded, columns: Sequence[Sequence[str]], tool: str, options: EstimatorOptions, ours: Sequence[GroupEstimate]
-) -> list[GroupEstimate]:
-    """Measure every group as another tool does; warnings of the estimates list how its definition differs.
-
-    A lens other than that of `ours` is listed too.
-    """
-    estimates, lens = [], ours[0].estimate.lens
-    for group_columns in columns or [()]:
-        for group, rows in _selected_groups(data, group_columns).items():
-            preds = rows if data.select is None else data.select(rows)
-            convention = like_for(preds, tool)
-            estimate = convention.measure(preds, level=options.level, rng=options.seed)
-            lens_reason = () if estimate.lens == lens else (f"it is about the {estimate.lens}, ours about the {lens}",)
-            reasons = [f"as {tool} computes it: {reason}" for reason in (*lens_reason, *convention.differs)]
-            estimate = replace(estimate, warnings=(*reasons, *estimate.warnings))
-            estimates.append(GroupEstimate(", ".join(group_columns), group, estimate, tool))
-    return estimates
 
 
 def _conclude(
@@ -278,38 +241,21 @@ def _estimate_text(part: GroupEstimate, conclusion: "tc.inference.Conclusion | N
 
 def _tables_text(measured: Sequence[GroupEstimate], data: Data, columns: Sequence[Sequence[str]]) -> str:
     """Return one table per grouping, then warnings (with the groups that have them) and a note about several groups."""
-    parts = [estimates_table([m for m in measured if m.by == by]) for by in dict.fromkeys(m.by for m in measured)]
+    tables = [
+        Frame.from_records(part.cells() for part in measured if part.by == by).to_text()
+        for by in dict.fromkeys(part.by for part in measured)
+    ]
     notes = []
     for text in dict.fromkeys(text for m in measured for text in m.estimate.warnings):
-        holders = [f"{m.group or m.estimator_word}: " for m in measured if text in m.estimate.warnings]
-        notes += [
-            f"warning: {name}{text}" for name in ([""] if len(holders) == len(measured) else dict.fromkeys(holders))
-        ]
+        warned = [m for m in measured if text in m.estimate.warnings]
+        groups = ", ".join(dict.fromkeys(m.group or m.estimator_word for m in warned))
+        notes.append(f"warning: {text}" if len(warned) == len(measured) else f"warning: {groups}: {text}")
     if len({m.group for m in measured}) > 1:
-        groups = (
-            []
-            if isinstance(data, tc.engines.Scan)
-            else [g for c in columns for g in _selected_groups(data, c).values()]
+        one_label = isinstance(data, Loaded) and all(
+            (rows.labels == rows.labels[0]).all() for c in columns for rows in _selected_groups(data, c).values()
         )
-        one_label = groups and all((rows.labels == rows.labels[0]).all() for rows in groups)
         notes.append(_ONE_LABEL.format(" and ".join(map(", ".join, columns))) if one_label else _ALONE)
-    return "\n".join(["\n\n".join(parts), *notes])
-
-
-def estimates_table(measured: Sequence[GroupEstimate]) -> str:
-    """Return a table of estimates of one grouping, a line per group and estimator."""
-    by, rows = measured[0].by, []
-    sketched = any(m.estimate.sketch_error is not None for m in measured)
-    for m in measured:
-        e, decimals = m.estimate, digits.decimals(*m.limits)
-        norm = "max" if e.norm == float("inf") else f"{e.norm:g}"
-        numbers = [number(x, decimals) for x in (float(e.value), *m.limits)]
-        p_value = digits.p_text(None if e.p_value is None else float(e.p_value))
-        bins = "-" if e.bins is None else str(e.bins.filled)
-        error = [f"{e.sketch_error:.1g}"] if sketched else []
-        rows.append([*([m.group] if by else []), m.estimator_word, norm, *numbers, p_value, str(e.n), bins, *error])
-    header = [*([by] if by else []), "estimator", "norm", "error", "low", "high", "p-value", "n", "bins"]
-    return table([*header, *(["sketch error"] if sketched else [])], rows)
+    return "\n".join(["\n\n".join(tables), *notes])
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -364,11 +310,11 @@ def _stated_values(preds: "tc.Predictions", lens: "Lens", level: float) -> tuple
     regions = stated_values(lens(preds), level)
     if not regions:
         raise InputError("--values shows up to 20 distinct scores, and there are more; see the bins of truecal report")
-    lines = []
+    happened = "right" if names.judges_answers(lens.describe(preds)) else "happened"
+    records = []
     for r in regions:
         score, frequency, low, high = map(digits.percent, (r.mean_score, r.frequency, r.low, r.high))
+        record = {"score": score, "rows": r.rows, happened: r.outcomes, "frequency": frequency}
         off = "" if r.low <= r.mean_score <= r.high else "off"
-        lines.append([score, str(r.rows), str(r.outcomes), frequency, f"{low} to {high}", off])
-    happened = "right" if names.judges_answers(lens.describe(preds)) else "happened"
-    header = ["score", "rows", happened, "frequency", f"{level:.0%} interval", ""]
-    return [{"score": r.mean_score, **asdict(r)} for r in regions], table(header, lines)
+        records.append({**record, f"{level:.0%} interval": f"{low} to {high}", "": off})
+    return [{"score": r.mean_score, **asdict(r)} for r in regions], Frame.from_records(records).to_text()

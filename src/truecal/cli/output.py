@@ -20,8 +20,8 @@ import click
 from truecal import digits
 from truecal.errors import printable
 from truecal.inference.conclusion import Conclusion
+from truecal.parallel import Step, progress_bar
 from truecal.table import Frame, markdown_text, plain
-from truecal.writing import write_whole
 
 # ----------------------------------------------------------------------------------------------------
 # What a command returns
@@ -233,59 +233,8 @@ def note(text: str) -> None:
     click.echo("\n".join(map(printable, text.split("\n"))), err=True)
 
 
-def save_figure(figure: Any, file: str | Path) -> None:
-    """Write a matplotlib figure in the format of the file's ending, whole or not at all."""
-    form = Path(file).suffix.lstrip(".") or None
-    write_whole(file, lambda opened: figure.savefig(opened, dpi=130, format=form))
-
-
 @contextmanager
 def working(first: str = "working") -> Iterator[Callable[[str], object]]:
-    """Show on a terminal what is being computed, and for how long; yield a function that changes the words.
-
-    Nothing is shown if stderr is no terminal.
-    """
-    if not sys.stderr.isatty():
-        yield str
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(first)
-        yield lambda words: progress.update(task, description=words)
-
-
-_LONGEST_CELL = 48  # characters
-
-
-def number(value: float | None, decimals: int = 4) -> str:
-    """Write a number with `decimals` decimals, "-" for None."""
-    return "-" if value is None else f"{value:.{decimals}f}"
-
-
-def estimate_cells(value: float, low: float | None, high: float | None, sign: str = "") -> tuple[str, str]:
-    """Return a value and "low to high" as text with the decimals that the interval allows; "-" without an interval."""
-    spec = f"{sign}.{digits.decimals(low, high)}f"
-    return f"{value:{spec}}", "-" if low is None or high is None else f"{low:{spec}} to {high:{spec}}"
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return an aligned text table with a rule under the header: the first column to the left, others to the right."""
-    cells = [[_fit_cell(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    lines = [
-        "   ".join(
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in cells
-    ]
-    rule = "─" * (sum(widths) + 3 * (len(widths) - 1))
-    return "\n".join(line.rstrip() for line in [lines[0], rule, *lines[1:]])
-
-
-def _fit_cell(text: str) -> str:
-    """Escape control characters and cut text to `_LONGEST_CELL` characters."""
-    text = printable(text)
-    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
+    """Show on a terminal what is being computed, and for how long; yield a function that changes the words."""
+    with progress_bar(first) as progress:
+        yield lambda words: progress(Step(words))

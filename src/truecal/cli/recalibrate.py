@@ -1,6 +1,5 @@
 """`truecal recalibrate fit | apply | export`: learn what fixes the predictions of a model, use it on others, serve it."""
 
-import warnings
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,11 +10,11 @@ import numpy as np
 import truecal as tc
 from truecal import names
 from truecal.cli.command import Count, Seed, Several, WriteTo, command
-from truecal.cli.input import Loaded, OutputColumns, PlainFile, as_file, load
+from truecal.cli.input import Loaded, OutputColumns, PlainFile, as_file, load, read_text
 from truecal.cli.output import Reply, working
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, frames
-from truecal.table import check_table, write_table
+from truecal.table import Frame, check_table, write_table
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
@@ -67,15 +66,15 @@ def fit(
     --out FILE        Where the fit is written.
     """
     loaded = load(source)
-    if loaded.preds.multilabel:
-        if top_label or per_class or no_renormalise:
-            raise InputError("--top-label, --per-class and --no-renormalise are for classes; labels have a map each")
-        return _fit_labels(loaded, source.name, method, bins, folds, seed, out)
     form: dict[str, object] = {"multiclass": "top-label"} if top_label else {}
     form |= {"multiclass": "one-vs-rest"} if per_class else {}
     form |= {"normalize": False} if no_renormalise else {}
-    if form and method == "auto":
-        raise InputError("--top-label, --per-class and --no-renormalise are for one --method; name it")
+    if form and (method == "auto" or loaded.preds.multilabel):
+        raise InputError(
+            "--top-label, --per-class and --no-renormalise are for one --method of classes: name it; labels have a map each"
+        )
+    if loaded.preds.multilabel:
+        return _fit_labels(loaded, source.name, method, bins, folds, seed, out)
     count = loaded.preds.class_count
     auto = _AUTO_TWO if count == 2 else _AUTO_MANY if count <= _MANY_CLASSES else _AUTO_HUNDREDS
     methods = {name: _make_recalibrator(name, loaded, bins, form) for name in (auto if method == "auto" else (method,))}
@@ -130,25 +129,16 @@ def _fit_labels(loaded: Loaded, source: str, method: str, bins: int | None, fold
             continue
         chosen = evaluation.recommended if method == "auto" else method
         maps[label] = methods.get(chosen)
-        numbers = {
-            f"{name}_{when}": number
-            for when, row in (("before", evaluation.rows[0]), ("after", evaluation[chosen]))
-            for name, number in (("log_loss", row.log_loss), ("error", float(row.error.value)))
-        }
-        results.append({"label": label, "method": chosen, "reason": evaluation.reason, **numbers})
+        before, after = evaluation.rows[0], evaluation[chosen]
+        losses = {"log_loss_before": before.log_loss, "log_loss_after": after.log_loss}
+        errors = {"error_before": float(before.error.value), "error_after": float(after.error.value)}
+        results.append({"label": label, "method": chosen, **losses, **errors, "reason": evaluation.reason})
     fitted = tc.recalibration.PerLabel(maps, preds.classes).fit(preds.probs, preds.labels, preds.weights)
     path = write_whole(out, fitted.to_json() + "\n")
-    lines = [
-        f"{row['label']}: {row['method']}, log loss {row['log_loss_before']:.4f} to {row['log_loss_after']:.4f}, "
-        f"error (rms) {row['error_before']:.4f} to {row['error_after']:.4f}"
-        if "log_loss_after" in row
-        else f"{row['label']}: left as it is ({row['reason']})"
-        for row in results
-    ]
     count = sum(label_map is not None for label_map in fitted.maps_)
-    lines.append(f"wrote maps of {count} of {len(maps)} labels, fitted on all {len(preds)} rows, to {path}")
+    written = f"wrote maps of {count} of {len(maps)} labels, fitted on all {len(preds)} rows, to {path}"
     content = {"source": source, "method": method, "folds": folds, "results": results, "path": str(path)}
-    return Reply("recalibrate-fit", content, "\n".join(lines))
+    return Reply("recalibrate-fit", content, f"{Frame.from_records(results).to_text()}\n{written}")
 
 
 @command(recalibrate)
@@ -161,15 +151,14 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Rep
     --out FILE    Where the rows go, with new probabilities: csv, jsonl, parquet or npz.
     """
     fitted = _read_recalibrator(model)
-    to_arrays = Path(out).suffix == ".npz"
-    if not to_arrays:
+    if Path(out).suffix != ".npz":
         check_table(out)
     with as_file(file) as path:
         from_arrays = files.kind_of(path) == "npz"
         table: Any = files.read_arrays(path) if from_arrays else files.read_frame(path)
-    if not from_arrays and not len(table):
+    if not len(table):
         raise FileError(f"{file} has no rows")
-    if from_arrays != to_arrays:
+    if from_arrays != (Path(out).suffix == ".npz"):
         raise InputError("arrays of an npz file are written to an npz file, and tables to .csv, .parquet or .jsonl")
     available = list(table if from_arrays else table.columns)
     of_labels = isinstance(fitted, tc.recalibration.PerLabel)
@@ -188,23 +177,18 @@ def apply(file: str, columns: OutputColumns, *, model: str, out: WriteTo) -> Rep
     values = table[output_names[0]] if from_arrays else table.select(output_names).to_numpy()
     one_column = not from_arrays and len(output_names) == 1 and not of_labels
     recalibrated = fitted.predict_named(values[:, 0] if one_column else values, classes)
+    replaced = output_names if kind == "probs" else []
     if from_arrays:
-        table["probs" if kind == "logits" else output_names[0]] = (
-            recalibrated if values.ndim == 2 else recalibrated[:, 1]
-        )
+        table[replaced[0] if replaced else "probs"] = recalibrated if values.ndim == 2 else recalibrated[:, 1]
         write_whole(out, lambda opened: np.savez(opened, **table))
     else:
-        import polars as pl
+        from polars import Series
 
-        if kind == "probs":
-            new_names = output_names
-        else:
-            new_names = (
-                ["p"] if len(output_names) == 1 else [f"p_{name}" for name in classes or fitted.order_.columns.tolist()]
-            )
-        series = [recalibrated[:, -1]] if len(output_names) == 1 else list(recalibrated.T)
-        write_table(table.with_columns(*map(pl.Series, new_names, series)), out)
-    replaced = output_names if kind == "probs" else []
+        new_names = replaced or (
+            ["p"] if one_column else [f"p_{name}" for name in classes or fitted.order_.columns.tolist()]
+        )
+        values_by_name = [recalibrated[:, -1]] if len(output_names) == 1 else recalibrated.T
+        write_table(table.with_columns(map(Series, new_names, values_by_name)), out)
     listed = f"{', '.join(map(repr, replaced[:6]))}{', ...' if len(replaced) > 6 else ''}"
     text = f"wrote {len(recalibrated)} rows to {out}{f'; new values in {listed}' if replaced else ''}"
     return Reply("recalibrate-apply", {"rows": len(recalibrated), "path": out, "replaced": replaced}, text)
@@ -217,35 +201,21 @@ def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "
     The ONNX input is called "logits" or "probs", as the recalibrator was fitted; the output "probabilities".
 
     --model FILE   A recalibrator written by 'truecal recalibrate fit'.
-    --out FILE     Where it goes: .onnx, or .pt for a scripted torch module.
-    --dtype DTYPE  Type of the input and output of an ONNX model.
+    --out FILE     Where it goes, ending in .onnx.
+    --dtype DTYPE  Type of the input and output.
     """
     fitted = _read_recalibrator(model)
     if isinstance(fitted, tc.recalibration.PerLabel):
         raise InputError("maps of several labels have no export; serve their JSON: tc.recalibration.PerLabel.from_json")
-    suffix = Path(out).suffix.lower()
-    if suffix not in (".onnx", ".pt"):
-        raise InputError(f"{Path(out).name}: unknown kind of file; write to .onnx or .pt")
-    if suffix == ".pt":
-        _write_torchscript(fitted, out)
-    else:
-        write_whole(out, fitted.to_onnx(dtype=dtype).SerializeToString())
+    if Path(out).suffix.lower() != ".onnx":
+        raise InputError(
+            f"{Path(out).name}: unknown kind of file; write to .onnx (to_torch of the recalibrator in Python)"
+        )
+    write_whole(out, fitted.to_onnx(dtype=dtype).SerializeToString())
     kind = type(fitted).__name__
     content = {"recalibrator": kind, "input": fitted.input, "classes": list(map(str, fitted.classes_)), "path": out}
     text = f"wrote {kind} of {fitted.input}, {len(fitted.classes_)} classes, to {out}"
     return Reply("recalibrate-export", content, text)
-
-
-def _write_torchscript(fitted: "Recalibrator", out: str) -> None:
-    """Write the recalibrator as TorchScript, which servers in C++ load, without torch's warnings about it."""
-    module = fitted.to_torch()
-    import torch
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
-        warnings.filterwarnings("ignore", "The TorchScript type system", UserWarning)
-        scripted = torch.jit.script(module)
-        write_whole(out, lambda opened: torch.jit.save(scripted, opened))
 
 
 def _read_recalibrator(model: str) -> "Recalibrator | PerLabel":
@@ -253,13 +223,10 @@ def _read_recalibrator(model: str) -> "Recalibrator | PerLabel":
     from truecal.recalibration.contract import Recalibrator
     from truecal.recalibration.serialization import read_document
 
+    text = read_text(model, "recalibrator")
     try:
-        text = Path(model).read_text(encoding="utf-8")
         kind = tc.recalibration.PerLabel if read_document(text).get("kind") == "PerLabel" else Recalibrator
         return kind.from_json(text)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise FileError(f"cannot read the recalibrator {model}: {reason}") from error
     except InputError as error:
         raise FileError(f"{model}: {error}") from error
 

@@ -1,7 +1,6 @@
 """Predictions that are too many to hold in memory: scanned into sketches; and `truecal sketch`, which keeps them."""
 
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -76,8 +75,7 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
     # as the numpy kinds that `parse_selection` expects
     kinds = {name: "b" if t.is_boolean() else "f" if t.is_numeric() else "U" for name, t in dtypes.items()}
     named: dict[str, Any] = {kind: outputs if mapping else choice.outputs}
-    with working(f"scanning {source.name}") as show:
-        on_terminal = sys.stderr.isatty() and len(files) > 1
+    with working(f"scanning {source.name}"):
         scan = tc.scan(
             files,
             label=choice.label,
@@ -88,7 +86,6 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
             classes=scan_classes,
             engine=source.engine,
             drop_null=source.drop_null,
-            progress=(lambda done, of: show(f"scanning {source.name}: {done} of {of} files")) if on_terminal else None,
             **named,
         )
     if not source.quiet:

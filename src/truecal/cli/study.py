@@ -1,21 +1,20 @@
 """`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 import click
 
 import truecal as tc
-from truecal import parallel
+from truecal import digits, parallel
 from truecal.cli.command import Count, Words, WriteFolder, WriteTo, command
-from truecal.cli.output import Reply, command_line, note, number, page_written, save_figure, table, working
-from truecal.errors import InputError, MissingExtraError
-from truecal.table import check_table, write_table
-from truecal.writing import check_output, write_whole
+from truecal.cli.output import Reply, command_line, page_written, working
+from truecal.errors import InputError, extra
+from truecal.table import Frame, check_table, write_table
+from truecal.writing import write_whole
 
 
 @click.group()
@@ -50,26 +49,14 @@ def run(
         spec = tc.study.Study.read(file)
     folder = store or str(Path(file).with_suffix(".store"))
     facts = {"study": spec.name, "models": len(spec.models), "files": len(spec)}
-    title = f"{spec.name}: {_count(len(spec.models), 'model')}, {_count(len(spec), 'prediction file')}"
+    counts = f"{digits.count_of(len(spec.models), 'model')}, {digits.count_of(len(spec), 'prediction file')}"
+    title = f"{spec.name}: {counts}"
     if check:
         return Reply("study-check", facts, f"{title}, no problems")
-    results = tc.study.Store(folder)
-    try:
-        with parallel.progress_bar(spec.name) as progress:
-            spec.run(results, workers=workers, progress=progress)
-    except KeyboardInterrupt:
-        if (results.folder / "study.json").is_file():
-            finished = f"{len(results.done())} of {len(spec)} files are evaluated and kept in {folder}"
-            note(f"{finished}; start again to go on")
-        raise
-    numbers = len(results.frame())
+    with parallel.progress_bar(spec.name) as progress:
+        numbers = len(spec.run(folder, workers=workers, progress=progress).frame())
     text = f"{title}, {numbers} numbers in {folder}\nlook at them with: truecal study show {folder}"
     return Reply("study-run", {**facts, "store": folder, "numbers": numbers}, text)
-
-
-def _count(count: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 @command(study)
@@ -103,7 +90,6 @@ def show(
     waiting = len(results.jobs()) - len(results.done())
     notes = [*ranking.notes, *([f"{waiting} of {len(results.jobs())} files are not evaluated yet"] if waiting else [])]
     names = ranking.frame()["metric"].unique(maintain_order=True).to_list()
-    names.sort(key=lambda name: name != ranking.metric)
     models = ranking.frame().partition_by("dataset", "model", maintain_order=True)
     records, lines = [], []
     for rows in (part.to_dicts() for part in models):
@@ -111,21 +97,12 @@ def show(
         first = {name: rows[0][name] for name in ("model", "dataset", "seeds", "groups")}
         records.append({**first, **cells})
         group = "-".join(map(str, dict.fromkeys([*first["groups"][:1], *first["groups"][-1:]])))
-        lines.append([first["model"], first["dataset"], group, *(_estimate_cell(cells.get(name)) for name in names)])
-    header = ["model", "dataset", "group", *names]
-    if not any(record["groups"] for record in records):
-        header, lines = [*header[:2], *header[3:]], [[*line[:2], *line[3:]] for line in lines]
+        estimates = {name: digits.with_interval(**cells[name]) if name in cells else "" for name in names}
+        lines.append({"model": first["model"], "dataset": first["dataset"], "group": group, **estimates})
     title = f"{results.meta()['name']}, by {ranking.metric}"
-    text = "\n".join([title, table(header, lines), *(f"note: {note}" for note in notes)])
+    text = "\n".join([title, Frame.from_records(lines).to_text(), *(f"note: {note}" for note in notes)])
     content = {"store": store, "sort": ranking.metric, "results": records, "notes": notes}
     return Reply("study-show", content, text)
-
-
-def _estimate_cell(cell: Mapping[str, float | None] | None) -> str:
-    """Return "value [low, high]", without limits if they are None; "" for None."""
-    if cell is None:
-        return ""
-    return number(cell["value"]) + ("" if cell["low"] is None else f" [{number(cell['low'])}, {number(cell['high'])}]")
 
 
 @command(study)
@@ -173,7 +150,7 @@ class FigureChoice:
 def figure(
     name: str, store: str, choice: FigureChoice, *, out: WriteFolder | None = None, numbers: WriteTo | None = None
 ) -> Reply:
-    """Draw figure NAME of Minderer et al. (2021), or all of them, from the numbers in STORE.
+    """Draw one of the figures of Minderer and others (2021), or all of them, from the numbers in STORE.
 
     \b
     families       1: calibration against error by family, with reliability diagrams
@@ -198,8 +175,6 @@ def figure(
     from truecal.plot import figures
 
     draws_all = name == "all"
-    if not draws_all and out is not None and Path(out).parent.is_dir():
-        check_output(out)
     data = figures.FigureData.of(tc.study.Store(store), **vars(choice))
     files, notes = {}, []
     for figure_name in figures.FIGURES if draws_all else [name]:
@@ -208,7 +183,8 @@ def figure(
             drawing = figures.draw_figure(data, figure_name)
             picture = drawing.plot().figure_
             target.parent.mkdir(parents=True, exist_ok=True)
-            save_figure(picture, target)
+            form = target.suffix.lstrip(".") or None
+            write_whole(target, partial(picture.savefig, dpi=130, format=form))
             pyplot.close(picture)
         except InputError as error:
             if not draws_all:
@@ -274,38 +250,31 @@ def import_(
 
 
 @command(study)
-def interventions(
-    config: str | None = None, *, example: bool = False, folder: str = "interventions", workers: Count | None = None
-) -> Reply:
+def interventions(config: str | None = None, *, folder: str = "interventions", workers: Count | None = None) -> Reply:
     """Compare what is done while training (label smoothing, mixup, focal loss) with what is done after it.
 
     Strengths are chosen on validation rows by the usual error of the top class; then test rows are judged by that error, by top k,
     all classes, groups of classes, labels and a Likert scale. A run that was stopped goes on where it was.
 
-    \b
-    truecal study interventions --example                a few minutes; needs no data
-    truecal study interventions mine.yaml --folder mine  your own comparison
+    CONFIG is a YAML file; without it interventions.yaml of the folder is run, which is written as a commented example on digits.
 
-    --example        Write a commented example configuration into the folder, and run it.
-    --folder FOLDER  Where tables, figures and trained models' outputs go.
+    --folder FOLDER  Where configuration, tables, figures and trained models' outputs go.
     """
-    for module, package, extra in (("polars", "polars", "study"), ("yaml", "PyYAML", "study")):
-        if find_spec(module) is None:
-            raise MissingExtraError.of(package, extra)
-    if find_spec("matplotlib") is None:
-        raise MissingExtraError.of("matplotlib", "plot")
-    if example == (config is not None):
-        raise InputError("give a configuration file, or --example to have one written and run; one of the two")
     from truecal.pages.study import write_interventions
     from truecal.plot.bars import write_pictures
 
-    target = Path(folder)
-    path = _write_example(target) if example else Path(str(config))
-    if find_spec("torch") is None and tc.study.Plan.read(path).data.logits is None:  # ready logits need no training
-        raise MissingExtraError.of("torch", "torch")
+    target, bundled = Path(folder), resources.files("truecal.study.interventions") / "example.yaml"
+    target.mkdir(parents=True, exist_ok=True)
+    if config is None:
+        config = str(target / "interventions.yaml")
+        if not Path(config).exists():
+            write_whole(config, bundled.read_text(encoding="utf-8"))
+    extra("matplotlib", "plot")
+    if tc.study.Plan.read(config).data.logits is None:  # ready logits need no training
+        extra("torch", "torch")
     with parallel.progress_bar("training") as progress:
         comparison = tc.study.compare_interventions(
-            path, target, workers=workers or parallel.cores(), progress=progress
+            config, target, workers=workers or parallel.cores(), progress=progress
         )
     files = comparison.write(target)
     pictures = write_pictures(comparison.pictures(), target / "figures")
@@ -322,18 +291,6 @@ def interventions(
     }
     listed = f"index.html, summary.md, results, summary and validation (.csv, .parquet), {len(pictures)} figures"
     return Reply("study interventions", content, f"{comparison.text()}\n\nwritten to {target}: {listed}")
-
-
-def _write_example(folder: Path) -> Path:
-    """Write the bundled configuration into a folder and return its path; refuse to replace a changed one."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "interventions.yaml"
-    bundled = (resources.files("truecal.study.interventions") / "example.yaml").read_text(encoding="utf-8")
-    if path.exists() and path.read_text(encoding="utf-8") != bundled:
-        raise InputError(
-            f"{path} exists and was changed; run it with: truecal study interventions {path} --folder {folder}"
-        )
-    return write_whole(path, bundled)
 
 
 @command(study)
@@ -368,9 +325,8 @@ def example(folder: str, *, quick: bool = False, workers: Count = 2) -> Reply:
     root = Path(folder)
     with parallel.progress_bar("training") as progress:
         file = tc.study.make_example(root, quick=quick, workers=workers, progress=progress)
-    with working("looking at the files"):
-        spec = tc.study.Study.read(file)
     with parallel.progress_bar("evaluating") as progress:
+        spec = tc.study.Study.read(file)
         store = spec.run(root / "store", workers=workers, progress=progress)
     with working("writing the page"):
         path = tc.report(store, root / "page.html", command=command_line()).resolve()

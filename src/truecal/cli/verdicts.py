@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import truecal as tc
 from truecal import parallel
-from truecal.cli.command import ALL_FORMATS, Count, Fraction, NumberRange, Probability, Seed, Several, WriteTo, command
+from truecal.cli.command import ALL_FORMATS, Count, Fraction, NumberRange, Probability, Seed, Several, command
 from truecal.cli.input import Files, GroupedFiles, OneFile, PlainFile, Scale, classes_by_word, load
-from truecal.cli.output import Reply, Statement, save_figure, working
+from truecal.cli.output import Reply, Statement, working
 from truecal.cli.scan import is_sketched, read_sketch, scan_files
 from truecal.errors import InputError
 
@@ -115,7 +115,6 @@ def likert(
     *,
     scale: Scale | None = None,
     of: str | None = None,
-    figure: WriteTo | None = None,
     level: Fraction = 0.95,
     seed: Seed = 0,
 ) -> Reply:
@@ -129,20 +128,14 @@ def likert(
     --scale, --bands WORD=LOW:HIGH,...  Your words and their limits, e.g. 'unsure=0:0.6,sure=0.6:1'.
                                         [default: low=0:0.33,medium=0.33:0.66,high=0.66:1]
     --of CLASS                          The class whose probability is shown.  [default: the predicted one]
-    --figure FILE                       Also draw it (png, svg, pdf).
     """
     from truecal.groups import answer_scales
 
     preds = load(source).preds
     classes = classes_by_word(preds)
-    if of is not None and of not in classes:
-        raise InputError(f"there is no class {of!r} for --of; the classes are {', '.join(list(classes)[:10])}")
+    class_name = None if of is None else classes.get(of, of)
     with working("judging words"):
-        report = tc.likert(
-            preds, scale or answer_scales.SCALE, class_name=None if of is None else classes[of], level=level, rng=seed
-        )
-    if figure is not None:
-        save_figure(tc.plot.LikertDisplay.from_report(report).figure_, figure)
+        report = tc.likert(preds, scale or answer_scales.SCALE, class_name=class_name, level=level, rng=seed)
     outside = f"\n{report.outside} outputs are covered by no word" if report.outside else ""
     content = {"source": source.name, **report.to_dict(), "passed": report.passed, "gate": report.gate}
     return Reply("likert", content, f"{report}{outside}\n{report.gate}", failed=not report.passed)

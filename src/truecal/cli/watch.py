@@ -69,14 +69,14 @@ def update(
     --late          The rows are labels that came late, of a time counted before.
     --restart       Forget the evidence first: the model was repaired.
     """
-    by = source.by
+    options = {"tolerance": tolerance, "alpha": alpha, "run_length": run_length}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     steps: list[findings.WatchStep] = []
     skipped: dict[str, str] = {}
     with locked(state), working(f"watching {source.name}") as show:
         watching = tc.Watch.load(state) if Path(state).exists() else None
         if watching is not None:
-            settings = {"--tolerance": tolerance, "--alpha": alpha, "--run-length": run_length}
-            source = replace(source, lens=_check_settings(watching, Path(state).name, settings, source))
+            source = _with_settings(source, watching, Path(state).name, given)
         batches = _split_batches(source, time)
         for i, (when, part) in enumerate(batches):
             reason = None if when is None or late else _reason_to_skip(watching, when, replayed=time is None)
@@ -86,9 +86,8 @@ def update(
             show(f"watching {source.name}: {when}, {i + 1} of {len(batches)}")
             data, dropped, data_lens = _read_batch(part)
             if watching is None:
-                limits = (0.02 if tolerance is None else tolerance, 0.05 if alpha is None else alpha)
-                watching = tc.Watch(*limits, lens=data_lens, by=by or None, run_length=run_length)
-            predicted = of if of is not None or by or not dropped else len(data) + dropped
+                watching = tc.Watch(**given, lens=data_lens, by=source.by or None)
+            predicted = of if of is not None or source.by or not dropped else len(data) + dropped
             step = watching.update(data, at=when, of=predicted, late=late, restart=restart and not steps)
             if step.repeated:
                 skipped[step.at] = "already counted, with the same rows"
@@ -163,25 +162,24 @@ def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped:
     return Reply("watch", content, "\n".join(lines), statements, conclusion, totals=off)
 
 
-def _check_settings(watching: "tc.Watch", state: str, settings: Mapping[str, Any], source: GroupedFiles) -> str:
-    """Refuse settings other than those a state was started with (None: not given); return its lens as a value of --lens.
+def _with_settings(source: GroupedFiles, watching: "tc.Watch", state: str, given: Mapping[str, Any]) -> GroupedFiles:
+    """Return the input with lens and groups of a state; refuse settings `given` other than those it was started with.
 
     `state` is the name of the file.
     """
-    lens, name = watching.lens, getattr(watching.lens, "name", None)
+    settings, lens, name = watching.settings, watching.lens, getattr(watching.lens, "name", None)
     word = "auto" if lens is None else names.word_of(type(lens).__name__, names.LENSES)
     word = word if name is None else f"class={name}"
-    options = {**settings, "--lens": None if source.lens == "auto" else source.lens}
-    for option, value in options.items():
-        started = word if option == "--lens" else getattr(watching.settings, option[2:].replace("-", "_"))
-        if value not in (None, started):
+    pairs = {f"--{key.replace('_', '-')}": (getattr(settings, key), value) for key, value in given.items()}
+    pairs["--lens"] = (word, word if source.lens == "auto" else source.lens)
+    for option, (started, value) in pairs.items():
+        if value != started:
             difference = f"{option} {started}, not {value}"
             raise InputError(f"{state} was started with {difference}. Drop {option}, or use a new state file.")
-    if source.by != watching.settings.by:
-        columns = " ".join(f"--by {name}" for name in watching.settings.by)
-        start, remedy = (f"with {columns}", f"Give {columns}") if columns else ("without --by", "Drop --by")
-        raise InputError(f"{state} was started {start}. {remedy}, or use a new state file.")
-    return word
+    if source.by not in ((), settings.by):
+        start = f"with {' '.join(f'--by {name}' for name in settings.by)}" if settings.by else "without --by"
+        raise InputError(f"{state} was started {start}. Drop --by, or use a new state file.")
+    return replace(source, lens=word, by=settings.by)
 
 
 # ----------------------------------------------------------------------------------------------------

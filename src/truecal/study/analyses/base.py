@@ -279,7 +279,7 @@ def note_overlaps(table: Any, metric: str) -> list[str]:
 def note_few_models(table: Any) -> list[str]:
     """Write notes on conditions with fewer than 10 models, too few for a correlation."""
     counts = table.group_by(*CONDITION).agg(models=pl.col("model").n_unique()).sort(*CONDITION)
-    text = f"{{models}} models say little about a correlation; its interval needs at least {MIN_MODELS}"
+    text = f"{{models}} models say little about a correlation: below {FEW} its interval is wide, below {MIN_MODELS} there is none"
     return write_notes(counts.filter(pl.col("models") < FEW), text)
 
 
