@@ -152,7 +152,10 @@ class JudgedRows:
 
     @classmethod
     def of(cls, preds: Predictions) -> JudgedRows:
-        """Read binary predictions with a judge; refuse fewer than 20 trusted rows, one outcome, or one cluster."""
+        """Read binary predictions with a judge; labels of -1 are not trusted.
+
+        Refuse fewer than 20 trusted rows, trusted outcomes that are all equal, and a single cluster.
+        """
         assert preds.judge is not None
         trusted = np.flatnonzero(preds.labels >= 0)
         if len(trusted) < _MIN_TRUSTED:
@@ -242,7 +245,10 @@ class JudgedRows:
         return parts * np.sqrt(len(parts) / (len(parts) - 1))
 
     def rate(self, level: float) -> tuple[float, float, float]:
-        """Estimate the rate of the outcome over all rows by (1) with phi = 1: value, lower and upper normal limit, in [0, 1]."""
+        """Estimate the rate of y over all rows, mean_all(g) + mean_trusted(y - g): value, lower and upper normal limit.
+
+        All are clipped to [0, 1].
+        """
         mean = self.estimate_means(np.ones((len(self.scores), 1)))
         value = float(mean.values[0]) + float(self.scores.mean())
         half_width = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(mean.covariance[0, 0]))
@@ -361,7 +367,7 @@ class JudgedSeries:
 
     @cached_property
     def _order(self) -> int:
-        """Number k of terms, up to `terms`, that minimises the risk PENALTY tr V_k - theta_k, as in the rank series."""
+        """Number k of terms, up to `terms`, that minimises the risk c tr V_k - theta_k with the rank series' penalty c."""
         noise = np.cumsum(self.means.covariance.diagonal())
         return int(np.argmin((PENALTY * noise - self._theta)[: self.terms])) + 1
 
@@ -399,7 +405,7 @@ class JudgedSeries:
         trace = float(np.trace(covariance))
 
         def standardise(coefficients: Float64s, label_trace: Float64s) -> Float64s:
-            """Compute the statistic of coefficients (..., K) whose label noise has this trace."""
+            """Compute the test statistic of coefficients (..., K) whose label noise has the trace `label_trace`."""
             return smooth_test_statistic(coefficients * np.sqrt(trace / ((1 - f) * label_trace + floor)), covariance)
 
         def draw(number: int, rng: np.random.Generator) -> Float64s:

@@ -48,7 +48,7 @@ IGNORED = -100  # by choice: a hard target that leaves its row out, as in torch
 
 
 def widen(logits: Tensor) -> Tensor:
-    """Convert half precision to float32 (float16 cannot represent the loss of a logit of 1e5)."""
+    """Convert half precision to float32 (float16 cannot represent the loss of a logit of 1e5); return others unchanged."""
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
 

@@ -123,7 +123,7 @@ def _write_temporary(file: BinaryIO, content: Content, before: os.stat_result | 
 
 
 def _bytes_of(content: Content) -> bytes:
-    """Return content as bytes: text as UTF-8, and what a function writes."""
+    """Return content as bytes: text as UTF-8, bytes as they are, and of a function what it writes into a buffer."""
     if callable(content):  # into memory: writers of npz and Parquet seek, which a pipe cannot
         content(buffer := io.BytesIO())
         return buffer.getvalue()
@@ -193,7 +193,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise OSError and ValueError of writing as a FileError that names the path."""
+    """Raise OSError and ValueError of the block as a FileError that names the path; a FileError passes as it is."""
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name

@@ -402,7 +402,7 @@ def _jackknife_influence(rows: Cohort, design: Float64s, fit: special.LogisticFi
     """Return the influence (n,) of rows on the slope, such that a patient's contribution is one leave-one-out Newton step.
 
     The step uses the information without the patient (CR3, Bell and McCaffrey 2002), because residuals are too small by the
-    leverage: for independent rows it is the residual over 1 - leverage, at least MIN_REMAINDER. `design` is (n, 2): 1 and logit p.
+    leverage: for independent rows it is the residual over 1 - leverage, at least 0.1. `design` is (n, 2): 1 and logit p.
     """
     residual, variance = rows.outcomes - fit.probs, fit.probs * (1 - fit.probs)
     total = rows.weights.sum()

@@ -266,12 +266,12 @@ def _invert(
     near = [float(np.exp(-distance / scale)) for distance in true_distances]
 
     def upper_excess(i: int) -> float:
-        """Compute the upper quantile of distances under hypothesis i less the observed one."""
+        """Compute the upper quantile of distances under hypothesis i less the observed one; on the diagonal that at `level`."""
         tail = (1 - near[i]) * size / 2 + near[i] * (1 - level)
         return float(np.quantile(draw(i, near[i]), 1 - tail)) - observed
 
     def lower_excess(i: int) -> float:
-        """Compute the lower quantile of distances under hypothesis i less the observed one."""
+        """Compute the lower quantile of distances under hypothesis i less the observed one; minus the latter on the diagonal."""
         return float(np.quantile(draw(i, near[i]), (1 - near[i]) * size / 2)) - observed if i else -observed
 
     middle = int(np.searchsorted(true_distances, observed))

@@ -302,7 +302,7 @@ def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: 
     z = ndtri((np.arange(_QUADRATURE) + 0.5) / _QUADRATURE)
 
     def population(spread: float) -> Float64s:
-        """Compute risks of log odds with this standard deviation and the mean that gives the prevalence."""
+        """Compute risks (200,001,) of normal log odds with this standard deviation and the mean that gives the prevalence."""
 
         def excess(mean: float) -> float:
             """Compute the mean risk less the prevalence."""

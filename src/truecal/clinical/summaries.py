@@ -544,7 +544,7 @@ def _paule_mandel(x: Float64s, variance: Float64s) -> float:
     from scipy.optimize import brentq
 
     def excess(tau2: float) -> float:
-        """Compute the generalised Q less its expectation."""
+        """Compute Q of the outer function at tau2 less its expectation k - 1."""
         weight = 1 / (variance + tau2)
         return float(weight @ (x - weight @ x / weight.sum()) ** 2) - (len(x) - 1)
 

@@ -85,7 +85,7 @@ def _near_one(total: Any, tolerance: float) -> Any:
 
 
 def _is_half_precision(p: Any) -> Any:
-    """Return an expression: whether a float64 probability has at most `validation.HALF_BITS` significant bits."""
+    """Return an expression: whether a float64 probability has at most 11 significant bits."""
     split = p * validation.HALF_SPLIT
     return split - (split - p) == p
 
@@ -109,7 +109,7 @@ def _top_label(frame: Any, names: list[str], columns: SourceColumns, carried_nam
 
 
 def _row_per_class(frame: Any, names: list[str], carried_names: list[str]) -> Any:
-    """Return k rows for each row, one per column of `names`: its position (CLASS), its value (C), and `carried_names`."""
+    """Return k rows for each row, one per column of `names`: its position as CLASS, its value as C, and `carried_names`."""
     # Narwhals unpivots on DuckDB's default connection only, which need not hold the data
     if frame.implementation.is_duckdb():
         parts = [

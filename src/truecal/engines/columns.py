@@ -60,7 +60,7 @@ def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
 
 
 def edges_of(key: Float64s) -> Float64s:
-    """Return the left edges of cells, in [0, 1], from their keys: negative keys are edges minus 1, `_ONE` is the cell of 1."""
+    """Return the left edges of cells, in [0, 1], from their keys: a negative key is the edge minus 1, the key 1 the cell of 1."""
     return np.where(key == _ONE, 1.0, np.where(key < 0, key + 1.0, key))
 
 
@@ -285,7 +285,7 @@ def arrays_as_lists(frame: Any) -> Any:
 def text_labels(frame: Any, request: ColumnRequest) -> Any:
     """Return the distinct labels as a lazy frame, if they are text beside one column of predictions; else None.
 
-    At most _MAX_LISTED, but for Dask all.
+    At most 8, but for Dask all; null is left out.
     """
     schema = frame.collect_schema()
     if request.label not in schema or not isinstance(schema[request.label], (nw.String, nw.Categorical, nw.Enum)):

@@ -74,8 +74,8 @@ def parts_of(
     """Split files into parts that are read in order: all Parquet files at once if their columns have the same types.
 
     A file of text is a part of its own: it is parsed in memory, and released before the next. Every file must have the requested
-    columns; those of `request.by` may stand in the names of its folders instead (day=2026-05-01/...), and files of different values
-    are then read apart. With `apart`, for progress, files of one group are split into up to _MAX_PARTS parts, except in Spark,
+    columns; those of `request.by` may stand in the names of its folders instead (day=2026-05-01/...), and files of different
+    values are then read apart. With `apart`, for progress, files of one group are split into up to 100 parts, except in Spark,
     which distributes the files itself.
     """
     local = not any("://" in file for file in files)
@@ -514,8 +514,8 @@ def _gather_partitions(frame: Any, columns: SourceColumns, lens: Lens, select: S
 def _warn_of_probabilities(gathered: Gathered, columns: SourceColumns) -> None:
     """Warn if all scores of k logits lie where logits in [0, 1] put them, as those of probabilities declared as logits do.
 
-    That is between 1 / (1 + e (k - 1)) (1/2 for one column) and e / (e + k - 1). Silent without logits and for fewer than
-    SUSPICIOUS_ROWS rows.
+    That is between 1 / (1 + e (k - 1)) (1/2 for one column) and e / (e + k - 1). Silent without logits and for fewer than 10
+    rows.
     """
     sketches = [sketch for parts in gathered.sketches.values() for sketch in parts if sketch.cells]
     if not columns.logits or sum(sketch.rows for sketch in sketches) < validation.SUSPICIOUS_ROWS:

@@ -123,7 +123,7 @@ def format_of(files: Sequence[str]) -> str:
 
 
 def is_text(files: Sequence[str]) -> bool:
-    """Whether the files hold text (csv or ndjson), which is parsed in memory, file by file."""
+    """Whether the files hold text (csv or ndjson), which is parsed in memory, file by file; refuse files of several formats."""
     return format_of(files) != "parquet"
 
 

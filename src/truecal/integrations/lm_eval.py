@@ -62,7 +62,7 @@ def calibration_error(items: Iterable[tuple[int, Sequence[float]]]) -> float:
 
 
 def _right_option(doc: Mapping[str, Any], options: int) -> int:
-    """Return the index of the right option from the first of the fields `_TARGETS` that the document has.
+    """Return the index of the right option from the field gold, answer, label, target or answerKey, the first of these.
 
     It may be written as an index from 0, a letter (A is 0), or the text of a choice. Refuse a document without such a field,
     and an index that is not below the number `options`.

@@ -148,7 +148,10 @@ def _interpolate_logits(table: Array, u: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _tabulate_quantiles(alpha: float, beta: float) -> Array:
-    """Tabulate logit c as a cubic function of logit u: coefficients of t^0 to t^3, t in [0, 1] in each panel; shape (4, panels)."""
+    """Tabulate logit c as a cubic function of logit u in 2048 equal panels from -38 to 38, c the u-quantile of Beta(alpha, beta).
+
+    Returned are the coefficients of t^0 to t^3, t in [0, 1] across each panel, shape (4, panels).
+    """
     s = np.linspace(-_MAX_LOGIT, _MAX_LOGIT, _CUBICS + 1)
     x, slope = exact_logits(alpha, beta, s)
     slope *= s[1] - s[0]
@@ -337,7 +340,7 @@ class Beta(Scores):
         log_scale = float(betaln(self.alpha, self.beta)) + np.log(power)
 
         def position(v: Array) -> tuple[Array, Array, Array]:
-            """Compute c, 1 - c and the mass per unit of the coordinate v = d^power."""
+            """Compute c, 1 - c and the mass per unit of v at coordinates v = d^power, d the distance to this end."""
             log_distance = np.log(v) / power
             distance = np.exp(log_distance)
             mass = np.exp((near - power) * log_distance + (far - 1.0) * np.log1p(-distance) - log_scale)

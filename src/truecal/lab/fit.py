@@ -198,7 +198,7 @@ class _Likelihood:
         return -np.array([alpha * by_alpha, beta * by_beta]) / (self.mass + self.zeros + self.ones)
 
     def _end_term(self, mass: float, exponent: float, far_exponent: float) -> float:
-        """Compute mass * log P(distance to an end < eps), with the exponent of this end and of the other; 0 without mass."""
+        """Compute mass * log P(distance to an end < eps), with the exponents of this end and of the other; 0 for mass 0."""
         from scipy.special import betainc
 
         return mass * float(np.log(betainc(exponent, far_exponent, self.eps))) if mass else 0.0

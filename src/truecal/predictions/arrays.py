@@ -61,8 +61,8 @@ def takes_arrays_second(
 def _with_predictions(args: tuple[Any, ...], options: dict[str, Any], position: int) -> tuple[Any, ...]:
     """Replace `y_true, y_prob` at `position` of `args`, or in `options`, by one Predictions; return the new `args`.
 
-    Removes `y_true`, `y_prob` and the `_ARRAY_OPTIONS` from `options`, in place. Where there are not two arrays, nothing is built,
-    and `function` refuses the arguments.
+    Removes `y_true`, `y_prob`, `sample_weight`, `clusters`, `classes`, `pos_label`, `columns` and `judge` from `options`, in
+    place. Where there are not two arrays, nothing is built, and `function` refuses the arguments.
     """
     if len(args) <= position and "y_true" in options:
         args = (*args, options.pop("y_true"))

@@ -123,8 +123,9 @@ def graded_answer(question: str, verdicts: dict[str, Any], *metadata: Any, **ori
     """Build an answer from verdicts by the name of their source: a name that begins with "human" is a person.
 
     `correct` is whether all other verdicts are right, None if there are none or one is neither right nor wrong (`truth_of`). The
-    confidence is the first value in `metadata` under one of CONFIDENCE_KEYS; the verdict of a person is the first in `verdicts`,
-    else in `metadata` under one of HUMAN_KEYS. `origin` are further fields of the answer (task, model, repeat).
+    confidence is the first value in `metadata` under one of CONFIDENCE_KEYS ("confidence", "p_true", ...); the verdict of a
+    person is the first in `verdicts`, else in `metadata` under one of HUMAN_KEYS ("human", "human_label", ...). `origin` are
+    further fields of the answer (task, model, repeat).
     """
     human_verdicts = [value for name, value in verdicts.items() if name.lower().startswith("human")]
     automatic_verdicts = [value for name, value in verdicts.items() if not name.lower().startswith("human")]
@@ -189,8 +190,9 @@ _RIGHT = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefi
 def helm_log(value: Any) -> EvalLog | None:
     """Read the answers of a list of HELM instances, objects with "instance_id" and "stats"; None if `value` is none.
 
-    The confidence is the statistic max_prob, which some instance must have; an answer is correct if the first of `_RIGHT` among
-    its statistics is 1. "train_trial_index" numbers repeated answers.
+    The confidence is the statistic max_prob, which some instance must have; an answer is correct if its exact_match is 1, or
+    without that its quasi_exact_match, prefix_exact_match or quasi_prefix_exact_match. "train_trial_index" numbers repeated
+    answers.
     """
     keys = {"instance_id", "stats"}
     if (

@@ -274,10 +274,10 @@ def _header(first: str, separator: str) -> list[str]:
 
 
 def _infer_type(pl: Any, column: Any, *, commas: bool, strip: bool) -> Any:
-    """Convert a column of text to integers, floats or booleans if all values are such or NA_WORDS; else return the text.
+    """Convert a column of text to integers, floats or booleans if all values are such or missing; else return the text.
 
-    NA_WORDS become null, and in text the empty field. `commas`: a comma is the decimal point. `strip`: remove white space from a
-    column that stays text.
+    NA_WORDS ("", "na", "nan", "null", "none", ... in any case) become null in converted columns. `commas`: a comma is the decimal
+    point. `strip`: remove white space from a column that stays text.
     """
     stripped = column.str.strip_chars()
     stripped = stripped.set(stripped.str.to_lowercase().is_in(NA_WORDS), None)

@@ -131,8 +131,9 @@ def _choose_label(
 ) -> str:
     """Return the label among the `free` columns by name; where none is recognised, the only one of `label_like`.
 
-    Names in CORRECT (was the answer correct) precede those in LABELS if the prediction is a confidence in an answer, else follow
-    them. Refuses none, several, and a confidence beside an answer and its true value. `columns` are listed in the refusal.
+    Names in CORRECT ("correct", "is_correct", ...) precede those in LABELS ("y", "label", "target", ...) if the prediction is a
+    confidence in an answer, else follow them. Refuses none, several, and a confidence beside an answer and its true value.
+    `columns` are listed in the refusal.
     """
     correct, truth = ([name for name in free if name.lower() in names] for names in (CORRECT, LABELS))
     labels = (correct or truth) if of_confidence else (truth or correct)
@@ -166,8 +167,8 @@ def _choose_outputs(
 ) -> tuple[str | None, str | None]:
     """Choose the columns of predictions by name: (probabilities, None) or (None, logits); refuse none or several.
 
-    In this order: a family such as p_*, one of SCORES or CONFIDENCES, the same for logits, a single name such as prob_x or x_score,
-    the only column of `score_like`. `columns` are listed in the refusal.
+    In this order: a family such as p_*, a name of SCORES ("p", "score", ...) or CONFIDENCES ("confidence", ...), the same for
+    logits, a single name such as prob_x or x_score, the only column of `score_like`. `columns` are listed in the refusal.
     """
     for stems, names, is_logits in ((PROB_STEMS, (*SCORES, *CONFIDENCES), False), (LOGIT_STEMS, LOGITS, True)):
         pattern = next((f"{stem}*" for stem in stems if _is_family(free, stem)), None)
@@ -281,7 +282,7 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
     """Convert percent (50, "50%") to probabilities, or `words` to those given for them; return shape (n,).
 
     Missing values stay missing (NaN). With `words`, text in percent is read too and bare numbers are refused. Refuses what is
-    neither, by row; warns if SUSPICIOUS_ROWS or more rows have no value above 1 %.
+    neither, by row; warns if 10 or more rows have no value above 1 %.
     """
     share_of_word = {word.strip().lower(): value for word, value in (words or {}).items()}
     shares = np.full(len(column), np.nan)

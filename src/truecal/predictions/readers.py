@@ -310,8 +310,8 @@ def _refuse_single_label_options(request: ReadRequest) -> None:
 def _build_predictions(table: "nw.DataFrame[Any]", choice: frames.ColumnChoice, request: ReadRequest) -> Predictions:
     """Build Predictions from the chosen columns of a table, with weights, clusters and judge of the request.
 
-    Numeric labels are positions in `request.classes` if these are text. A 0/1 label named as in `frames.CORRECT` gives the
-    classes "wrong" and "correct".
+    Numeric labels are positions in `request.classes` if these are text. A 0/1 label that is named "correct", "is_correct" or
+    alike gives the classes "wrong" and "correct".
     """
     classes, names, outputs = request.classes, None, choice.outputs
     numeric = table[choice.label].dtype.is_numeric()
@@ -411,7 +411,7 @@ def _score_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
 
 
 def _label_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
-    """Return the columns of two distinct values; if just one of them holds words for yes and no (`_TWO_WORDS`), only that."""
+    """Return the columns of two distinct values; if just one of them holds a pair such as yes and no, or 0 and 1, only that."""
     unique = {name: {str(v).lower() for v in table[name].drop_nulls().unique().to_list()} for name in names}
     two = [name for name, values in unique.items() if len(values) == 2]
     words = [name for name in two if unique[name] in _TWO_WORDS]

@@ -183,7 +183,7 @@ def _select_interval(what: str, values_of: Callable[[Rows], Any], low: float, hi
 
 
 def small_selection(selected: int, total: int) -> str | None:
-    """Return the warning that fewer than SMALL rows were selected; None if there are more, or all rows are."""
+    """Return the warning that fewer than 100 rows were selected; None if there are more, or all rows are."""
     if selected >= SMALL or selected == total:
         return None
     return f"only {selected} of {total} rows were selected, so the interval is wide"

@@ -578,9 +578,9 @@ def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
 
 
 def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
-    """Check class probabilities (n, k >= 2): in [0, 1] and (unless sums=False) each row summing to 1 within SUM_TOLERANCE.
+    """Check class probabilities (n, k >= 2): in [0, 1] and (unless sums=False) each row summing to 1 within 0.001.
 
-    Rows computed in half precision may be off by HALF_TOLERANCE. One pass in cache-sized blocks.
+    Rows computed in half precision may be off by 0.01. One pass in cache-sized blocks.
     """
     rows, count = probs.shape
     if count < 2:
@@ -610,7 +610,7 @@ def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
 
 
 def _half_precision(block: Floats) -> NDArray[np.bool_]:
-    """Find rows (n,) of float16 or float32 probabilities with at most HALF_BITS significant bits each; none in float64."""
+    """Find rows (n,) of float16 or float32 probabilities with at most 11 significant bits each; none in float64."""
     if block.dtype.itemsize > 4:
         return np.zeros(len(block), bool)
     wide = block.astype(np.float64)
@@ -619,7 +619,7 @@ def _half_precision(block: Floats) -> NDArray[np.bool_]:
 
 
 def warn_of_probabilities(logits: Floats) -> None:
-    """Warn if SUSPICIOUS_ROWS or more logits all lie in [0, 1] and, with a column per class, each row sums to 1."""
+    """Warn if 10 or more rows of logits all lie in [0, 1] and, with a column per class, each row sums to 1 within 0.001."""
     if len(logits) < SUSPICIOUS_ROWS or logits.min() < 0 or logits.max() > 1:
         return
     if logits.ndim == 1 or np.allclose(logits.sum(axis=1, dtype=np.float64), 1, atol=SUM_TOLERANCE):

@@ -42,5 +42,5 @@ def check_verdicts(judge: ArrayLike, rows: int) -> Float64s:
 
 
 def log_odds_feature(probs: Float64s) -> Float64s:
-    """Compute log(p / (1 - p)) of probabilities clipped to [_LIMIT, 1 - _LIMIT], a bounded feature of a regression."""
+    """Compute log(p / (1 - p)) of probabilities clipped to [0.001, 0.999], a bounded feature of a regression."""
     return logit(np.clip(probs, _LIMIT, 1 - _LIMIT))

@@ -233,7 +233,10 @@ class _BinCounter:
         self._sums = _SparseSums() if sparse else _PlainSums(_LANES * self._cells)
 
     def tables(self, scores: Floats, outcomes: NDArray[np.uint8], *, squares: bool) -> Float64s:
-        """Return rows, sums of scores and of squares in every bin of one dataset, of zeros and of ones: shape (3, bins, 2)."""
+        """Return rows, sums of scores and of squares in every bin of one dataset, of zeros and of ones: shape (3, bins, 2).
+
+        Without `squares` the third table is 0.
+        """
         size = _LANES * self._cells
         tables = np.zeros((3, size))
         by_pairs = self._lane.itemsize == 1 and len(scores) >= _BLOCK

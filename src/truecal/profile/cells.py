@@ -71,7 +71,7 @@ def cell_edge(scores: Floats) -> Float64s:
 
 
 def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
-    """Return the number of every score's cell, 0 to CELLS - 1 ascending, and the score minus the cell's left edge; both (n,)."""
+    """Return every score's cell, 0 to 25,024 ascending, and the score minus the left edge of the cell; both (n,)."""
     c = scores.astype(np.float64)
     v = near_end(c)
     q = cells_per_unit(v)
@@ -178,8 +178,9 @@ class Tally:
             self._add(scores[rows], outcomes[rows], None if weights is None else weights[rows])
 
     def _add(self, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None) -> None:
-        """Add rows to `sums` (in the order of `SUMS`, with r = score - left edge), `low` and `high` of their cells, in place.
+        """Add rows, (n,) each, to `sums`, `low` and `high` of their cells, in place.
 
+        The rows of `sums` are n, y, r, r*r, r*y and, with weights, w and w*w, with r = score - left edge and y to r*y weighted.
         Rows of weight 0 are ignored; `fraction` grows to the largest distance of a weight from a whole number.
         """
         if weights is not None and not weights.all():  # a row of weight zero counts as absent

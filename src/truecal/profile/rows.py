@@ -212,7 +212,7 @@ def _cell_sums(
 
 
 def _cells_of(scores: Floats, start: float, bits: int) -> NDArray[np.int32]:
-    """Return the cell floor((score - start) 2^bits) of every score; the difference and the power of two are exact."""
+    """Return the cell floor((score - start) 2^bits) of every score, int32 (n,); the difference and the power of two are exact."""
     offsets = scores if start == 0 else scores - scores.dtype.type(start)
     return (offsets * scores.dtype.type(2.0**bits)).astype(np.int32)
 

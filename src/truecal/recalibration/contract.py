@@ -59,8 +59,8 @@ class ImpossibleRowError(InputError):
 def read_outputs(X: ArrayLike, kind: Input) -> Floats:
     """Validate outputs and return them with shape (n, K), K >= 2; one column of the positive class becomes two.
 
-    Logits of minus infinity (a class ruled out) become LOG_ZERO; NaN, plus infinity and numbers that are no
-    probabilities are refused by row and value. A logit z of one column becomes (0, z), a probability p (1 - p, p).
+    Logits of minus infinity (a class ruled out) become LOG_ZERO, -1e30; NaN, plus infinity and numbers that are no probabilities
+    are refused by row and value. A logit z of one column becomes (0, z), a probability p (1 - p, p).
     """
     what = "logits" if kind == "logits" else "probabilities"
     # in the order of rows: the sums of a fit, and so where it stops, must not depend on the layout of a frame
@@ -106,7 +106,7 @@ def _warn_if_probabilities(outputs: Floats) -> None:
 
 
 def class_logits(outputs: Floats, kind: Input) -> Floats:
-    """Return logits (n, K): outputs of kind "logits" as they are, of "probs" their logarithms, at least LOG_ZERO."""
+    """Return logits (n, K): outputs of kind "logits" as they are, of "probs" their logarithms, at least LOG_ZERO = -1e30."""
     if kind == "logits":
         return outputs
     with np.errstate(divide="ignore"):
@@ -202,7 +202,7 @@ class ClassOrder:
 
 
 def _join_names(names: Sequence[object]) -> str:
-    """Join the first five names by commas, with ", ..." for others."""
+    """Join the reprs of the first five names by commas, with ", ..." for others."""
     return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
@@ -570,7 +570,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._restore(serialization.read_field(content, "learned", dict))
 
     def _set_classes(self, order: ClassOrder) -> None:
-        """Set `order_` and `classes_`."""
+        """Set `order_` to the order of the columns, and `classes_` to the sorted names."""
         self.order_ = order
         self.classes_ = order.classes
 

@@ -141,7 +141,7 @@ class EvaluationRow:
 
 
 def _name_limits(name: str, interval: Interval | None) -> dict[str, Any]:
-    """Name the limits of an interval as columns `<name>_low` and `<name>_high`; None without an interval."""
+    """Return {<name>_low: ..., <name>_high: ...} with the limits of an interval; None for both without an interval."""
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     return {f"{name}_low": low, f"{name}_high": high}
 

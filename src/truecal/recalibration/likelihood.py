@@ -61,7 +61,7 @@ class LabelledLogits:
         return np.ones(len(self.labels)) if self.weights is None else self.weights
 
     def take(self, rows: slice | NDArray[np.bool_]) -> "LabelledLogits":
-        """Return the selected rows."""
+        """Return the selected rows with their labels, weights and maxima."""
         weights = None if self.weights is None else self.weights[rows]
         parts = {"logits": self.logits[rows], "labels": self.labels[rows], "row_max": self.row_max[rows]}
         return replace(self, weights=weights, **parts)  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ class LabelledLogits:
         return self.of_labels(self.logits).astype(np.float64) - self.row_max
 
     def impossible(self) -> NDArray[np.bool_]:
-        """Return which rows (n,) give their label a probability of exactly 0, a logit of LOG_ZERO."""
+        """Return which rows (n,) give their label a probability of exactly 0, a logit of at most LOG_ZERO = -1e30."""
         ruled_out: NDArray[np.bool_] = self.of_labels(self.logits) <= LOG_ZERO
         return ruled_out
 
@@ -97,7 +97,7 @@ class LabelledLogits:
         return self.weighted_sum(slice(None), self.label_gap())
 
     def spread(self) -> float:
-        """Return the largest difference between two logits of one row; logits of LOG_ZERO are left out."""
+        """Return the largest difference between two logits of one row; logits of LOG_ZERO (probability 0) are left out."""
         widest = 0.0
         for rows in self.blocks(self.logits.itemsize):
             block = self.logits[rows]
@@ -112,7 +112,7 @@ def floor_logits(logits: Floats, floor: float) -> Floats:
 
 
 def scaled_softmax(logits: Floats, scale: float | Float64s, bias: float | Float64s = 0.0) -> Float64s:
-    """Compute softmax(scale * z + bias) of each row (n, K) in float64; logits of LOG_ZERO give exactly 0."""
+    """Compute softmax(scale * z + bias) of each row (n, K) in float64; logits of LOG_ZERO = -1e30 give exactly 0."""
     scaled = logits.astype(np.float64) * scale + bias
     probs: Float64s = softmax(np.where(logits <= LOG_ZERO, -np.inf, scaled))
     return probs
@@ -240,7 +240,7 @@ def laplace_inverse_temperature(data: LabelledLogits) -> float:
         return inf
 
     def confidence(log_b: float) -> float:
-        """Compute the mean probability of the leading class at inverse temperature e^log_b."""
+        """Compute the weighted mean probability of the leading class at inverse temperature e^log_b."""
         total = 0.0
         for rows in data.blocks(8):
             shifted = data.logits[rows].astype(np.float64) - data.row_max[rows, None]
@@ -314,7 +314,7 @@ def fit_floored_temperature(data: LabelledLogits) -> tuple[float, float]:
     scale = data.spread() or 1.0
 
     def loss(log_floor: float) -> float:
-        """Compute minus log likelihood at the best inverse temperature for a floor."""
+        """Compute minus the log likelihood at the best inverse temperature for the floor e^log_floor."""
         floored = data.raise_to_floor(exp(log_floor))
         inverse = fit_inverse_temperature(floored).value
         return temperature_terms(floored, inverse)[0] - inverse * floored.label_sum()
@@ -331,7 +331,7 @@ def fit_squared_inverse(data: LabelledLogits) -> float:
     """
 
     def loss(log_inverse: float) -> float:
-        """Compute the sum of squared errors, up to a constant."""
+        """Compute the weighted sum of squared errors at 1 / T = e^log_inverse, up to a constant."""
         total = 0.0
         for rows in data.blocks(8):
             p = scaled_softmax(data.logits[rows], exp(log_inverse))

@@ -150,7 +150,7 @@ class ScoreRecalibrator(Recalibrator):
 
 
 def class_probabilities(outputs: Float64s, kind: Input) -> Float64s:
-    """Return probabilities (n, K) as they are, and the softmax of logits."""
+    """Return outputs (n, K) of kind "probs" as they are, of "logits" their softmax."""
     probs: Float64s = outputs if kind == "probs" else softmax(outputs)
     return probs
 

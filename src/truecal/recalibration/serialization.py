@@ -137,7 +137,10 @@ def to_json(value: Any) -> Any:
 
 
 def make_unfitted(content: Mapping[str, Any], constructors: Mapping[str, Callable[..., Any]]) -> Any:
-    """Make an unfitted recalibrator from "kind" and "params" of a document; refuse unknown kinds and arguments."""
+    """Make an unfitted recalibrator from {"kind": name, "params": arguments}, `constructors` by name; refuse unknown ones.
+
+    An argument that is an object is read in the same way.
+    """
     kind, params = read_field(content, "kind"), read_field(content, "params", dict)
     constructor = constructors.get(kind) if isinstance(kind, str) else None
     if constructor is None:

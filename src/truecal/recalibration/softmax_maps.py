@@ -108,7 +108,10 @@ class ScaledSoftmax(Recalibrator):
     def _fit_scale_and_bias(
         self, outputs: Floats, labels: Indices, weights: Float64s | None, scales: int
     ) -> tuple[Float64s, Float64s]:
-        """Fit `scales` (1 or K) scales and K biases to logits floored as in predictions; warn where only the penalty decides."""
+        """Fit scales (`scales` is 1 or K) and biases (K,) to logits floored as in predictions; return both.
+
+        Warn where the data are separable or a class is absent, so that only the penalty keeps them finite.
+        """
         data = self._labelled_logits(outputs, labels, weights)
         data = data.raise_to_floor(self.floor_) if isfinite(self.floor_) else data
         scale, bias, separable = fit_scale_and_bias(data, np.full(scales, fit_inverse_temperature(data).value))

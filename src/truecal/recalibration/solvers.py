@@ -180,7 +180,7 @@ class MatrixProblem:
         return self.strengths.shape[1] == 2
 
     def unpack(self, theta: Float64s) -> tuple[Floats, Floats]:
-        """Split variables into D, of shape (K, K) or its diagonal (K,), and b (K,)."""
+        """Split scaled variables theta, ((K + 1) K,) or (2 K,), into D, of shape (K, K) or its diagonal (K,), and b (K,)."""
         parameters = (theta.reshape(self.strengths.shape) * self.scale).astype(self.dtype, copy=False)
         return (parameters[:, 0] if self.diagonal_only else parameters[:, :-1]), parameters[:, -1]
 
@@ -409,7 +409,10 @@ class _SplineProblem:
         return theta
 
     def akaike(self, theta: Float64s) -> float:
-        """Compute Akaike's criterion: twice the loss plus twice the effective number of parameters that are not at their bound."""
+        """Compute Akaike's criterion at theta: twice the loss without the penalty plus twice the effective number of parameters.
+
+        That is tr((H + penalty)^-1 H), H the Hessian of the loss, over the parameters that are not at their bound 0.
+        """
         free = np.append(theta[:-1] > 0, True)
         loss, _ = special.logistic_loss(theta @ self.design, self.targets, self.weights)
         likelihood = self.terms(theta)[2][np.ix_(free, free)]

@@ -620,7 +620,7 @@ class Offset:
     shift: float
 
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
-        """Mark the rows in the segment, shape (n,)."""
+        """Mark the rows in the segment, shape (n,); refuse predictions without its columns."""
         return segments.rows_within(self.levels, preds.columns, len(preds))
 
 
@@ -786,7 +786,7 @@ class SegmentOffsets(Recalibrator):
 
 
 def _read_offset(content: Any) -> Offset:
-    """Read an offset (levels, shift in log odds) from the content of a JSON file; refuse other content."""
+    """Read an offset from {"levels": list of `Level.record`, "shift": number from -30 to 30}; refuse other content."""
     if not isinstance(content, Mapping) or not isinstance(content.get("levels"), list):
         raise FileError('every offset must be an object with "levels" and "shift"')
     shift = read_number(content, "shift", low=-_MAX_SHIFT, high=_MAX_SHIFT)

@@ -466,7 +466,7 @@ def _thresholds(thresholds: ArrayLike | None, costs: Sequence[float] | None) -> 
 
 
 def check_thresholds(thresholds: ArrayLike | None) -> Float64s:
-    """Return thresholds as an array, by default 0.01, 0.02, ..., 0.99; refuse those not strictly between 0 and 1."""
+    """Return thresholds as an array (T,), by default 0.01, 0.02, ..., 0.99; refuse values outside (0, 1) and an empty list."""
     if thresholds is None:
         return np.arange(1, 100) / 100
     grid = np.atleast_1d(validation.as_floats(thresholds, "thresholds")).astype(np.float64)

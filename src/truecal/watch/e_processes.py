@@ -250,7 +250,7 @@ class Experts:
 
     @cached_property
     def kinds(self) -> NDArray[np.str_]:
-        """Kind of every expert (a name of SHARES), in the order of their bets, shape (experts,)."""
+        """Kind of every expert, "shift", "offset", "slope", "temperature" or "local", in the order of their bets, (experts,)."""
         sizes = {**_SIZES, "local": len(self.spans) * len(LOCAL)}
         return np.repeat(list(sizes), list(sizes.values()))
 
@@ -258,8 +258,8 @@ class Experts:
     def prior(self) -> Float64s:
         """Log share of every expert in the mixture, shape (experts,); kinds without experts (one bin) leave their share unused.
 
-        The share of a kind (`SHARES`) is divided equally among its experts, but falls as 1 / distance beyond shifts of 0.1, offsets
-        of 0.5 and local distances of 0.16.
+        The share of a kind (0.4, 0.15, 0.05, 0.08 and 0.32 in the order of :attr:`kinds`) is divided equally among its experts,
+        but falls as 1 / distance beyond shifts of 0.1, offsets of 0.5 and local distances of 0.16.
         """
         weights = np.ones(len(self.kinds))
         weights[self.kinds == "shift"] = np.minimum(_LARGE_SHIFT / np.abs(SHIFTS), 1.0)
@@ -409,7 +409,11 @@ def starting_weight(batch: int) -> float:
 
 
 def unspent_weight(batch: int) -> float:
-    """Return the sum of :func:`starting_weight` over all batches after this one (0: before the first batch, 1)."""
+    """Return the sum of :func:`starting_weight` over all batches after this one (0: before the first batch, 1).
+
+    >>> unspent_weight(0), unspent_weight(1000)
+    (1.0, 0.05)
+    """
     if batch == 0:
         return 1.0
     after = batch - _HORIZON

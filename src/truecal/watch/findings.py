@@ -120,7 +120,7 @@ def advise(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, 
 
 
 def group_name(group: Group) -> str:
-    """Join the values of a group by commas: "all rows" without values, '' for an empty one."""
+    """Join the values of a group by commas, an empty value as ''; "all rows" for a group without values."""
     return ", ".join(part or "''" for part in group) if group else "all rows"
 
 

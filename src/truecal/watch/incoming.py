@@ -164,7 +164,7 @@ def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> 
 
 
 def _read_sketch(sketch: tc.Sketch) -> Batch:
-    """Make the batch of a sketch; refuse weighted rows."""
+    """Make the batch of a sketch by `Batch.from_sketch`; refuse weighted rows."""
     if not np.array_equal(sketch.sums["n"], sketch.sums["w"]):
         raise InputError("the sketch holds weighted rows; a watch bets on rows that count once")
     return Batch.from_sketch(sketch)
@@ -192,7 +192,7 @@ def _join_parts(parts: Sequence[Incoming]) -> Incoming:
 
 
 def _add_batches(first: Batch, second: Batch) -> Batch:
-    """Add two batches; refuse batches with clusters, which both may share."""
+    """Add two batches cell by cell; refuse batches with clusters, which both may share."""
     if first.units is not None or second.units is not None:
         raise InputError("parts with clusters cannot be joined, for a cluster may be in several; join the rows first")
     return first + second

@@ -154,7 +154,10 @@ class History:
         return any(line.at == when and content in (None, line.fingerprint) for line in self.lines)
 
     def check_order(self, when: str, group: str) -> None:
-        """Raise InputError, naming the group, if a time was counted or is not after the latest batch; any time without lines."""
+        """Raise InputError, naming the group, if a batch at this time was counted or the time is not after the latest batch.
+
+        Without lines every time is accepted.
+        """
         if not self.lines:
             return
         if self.counted(when):
@@ -334,7 +337,10 @@ class State:
 
 
 def to_text(state: State, lens: Lens | None) -> str:
-    """Return a state and its lens as one line of JSON: format, version, lens in clear, and the packed records."""
+    """Return a state and its lens as one line of JSON: format, version, lens {"name", "options"}, and the packed records.
+
+    The records are JSON of `_encode`, compressed by lzma and written in base64.
+    """
     named = None if lens is None else {"name": type(lens).__name__, "options": asdict(lens)}
     content = json.dumps(_encode(state), separators=(",", ":"), allow_nan=False).encode()
     packed = b64encode(lzma.compress(content, preset=_PRESET)).decode("ascii")
@@ -379,7 +385,10 @@ def from_text(text: str, name: str) -> tuple[State, Lens | None]:
 
 
 def _unpack(text: str) -> bytes:
-    """Decompress base64 text; refuse more than 64 MiB and 50 times its size, so that a small file cannot fill the memory."""
+    """Decompress base64 text of lzma data; refuse more than 64 MiB and 50 times its size.
+
+    So a small file cannot fill the memory.
+    """
     packed = b64decode(text, validate=True)
     reader = lzma.LZMADecompressor()
     content = reader.decompress(packed, max(_MAX_BYTES, _MAX_RATIO * len(packed)))
