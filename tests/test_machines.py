@@ -68,7 +68,7 @@ def test_another_processor_prints_the_same_numbers(processes, machine, here):
     kernels = settings.get("OPENBLAS_CORETYPE", "")
     if not can_run(kernels):
         pytest.skip(f"OpenBLAS runs the kernels it is told to, and this processor cannot run those of {kernels}")
-    assert printed(settings) == here
+    assert printed(processes, settings) == here
 
 
 def test_the_slice_prints_what_it_says(here):
