@@ -65,7 +65,7 @@ class _Balance(HTMLParser):
         self.open, self.text = [], []
 
     def handle_starttag(self, tag, attrs):
-        if tag not in ("meta", "link", "path", "use", "br"):
+        if tag not in ("meta", "link", "path", "use", "br", "img"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
