@@ -305,17 +305,17 @@ class JudgedSeries:
 
     @property
     def power(self) -> float:
-        """Estimate of the squared error with the chosen number of terms, below 0 by chance."""
+        """Estimate of the squared error, |beta|^2 - tr V of the chosen number of terms; below 0 by chance."""
         return float(self._theta[self._order - 1])
 
     @property
     def value(self) -> float:
-        """The error with the chosen number of terms, 0 to 1."""
+        """The error, the root of `power` clipped to [0, 1]."""
         return float(min(np.sqrt(max(self.power, 0.0)), 1.0))
 
     @property
     def pivot(self) -> Pivot:
-        """The estimate with all terms, with the variance that it has for an error of the shape of the chosen terms."""
+        """The estimate with `terms` terms, with the variance that it has for an error of the shape of the chosen terms."""
         return self._pivot_of(self.terms)
 
     def interval(self, level: float) -> tuple[float, float]:
@@ -327,9 +327,9 @@ class JudgedSeries:
         return min(low, self.value), min(max(high, self.value), 1.0)
 
     def p_value(self, rng: np.random.Generator) -> float:
-        """Return the p-value of calibration by the statistic of the rank series, from up to 999 draws.
+        """Return the p-value of calibration by the smooth test statistic of the rank series, from up to 999 draws.
 
-        Outcomes of rows are redrawn; with clusters, the signs of their noise are flipped.
+        Trusted outcomes are redrawn; with clusters, the signs of their noise are flipped.
         """
         if self.rows.units is None:
             statistic, draw = self._redraws()
@@ -467,9 +467,10 @@ def judged_series(models: Mapping[str, Predictions]) -> dict[str, JudgedSeries]:
 
 
 def measure_judged(series: JudgedSeries, alone: Estimate, level: float, rng: np.random.Generator) -> JudgedEstimate:
-    """Estimate the error of all rows from `alone`, the error of the trusted rows, and a judge.
+    """Estimate the error of all rows from `alone`, the error of the trusted rows, and a judge, with interval at `level`.
 
-    Where the judge does not help, the error is that of the trusted rows.
+    Where the judge does not help, error, interval and p-value are those of the trusted rows. n is the number of all rows;
+    warnings say what the labels must be, and that there are fewer than 100.
     """
     rows = series.rows
     rate, trusted = rows.rate(level), len(rows.trusted)

@@ -488,7 +488,10 @@ def scan(
 
 
 def _gather_frame(frame: Any, columns: SourceColumns, lens: Lens, select: Selection | None) -> Gathered:
-    """Reduce a lazy frame to sketches of the rows that `select` keeps (None: all); logits are turned into probabilities first."""
+    """Reduce a lazy frame to sketches of the rows that `select` keeps (None: all); logits are turned into probabilities first.
+
+    `columns` are those of the frame, as `choose_columns` found them.
+    """
     schema = frame.collect_schema()
     # in float64: Dask forms no groups of float16
     groups = [nw.col(name).cast(nw.Float64) for name in columns.by if schema[name].is_float()]

@@ -87,7 +87,8 @@ class CalibrationMetric(Metric):
     def _flatten(self, preds: Any, target: Any) -> tuple[Any, Any]:
         """Turn (N, C, ...) into rows of C probabilities and their labels, without positions whose label is `ignore_index`.
 
-        With `multilabel`, positions are left out if the judged label is `ignore_index`; such values of other labels become 0.
+        Labels are (rows,), with `multilabel` (rows, C). Then positions are left out if the judged label is `ignore_index`; such
+        values of other labels become 0.
         """
         if preds.ndim > 2:
             preds = preds.movedim(1, -1).reshape(-1, preds.shape[1])

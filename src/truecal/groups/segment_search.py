@@ -523,8 +523,8 @@ def _describe_segment(
 ) -> Segment:
     """Compute the numbers of the segment of a test, in the quarters of the scores that its contrast compares.
 
-    `test` is an index into the tests, `explains` is passed on, and `limit` is the u at which tests are significant, from which
-    the limits of the difference follow.
+    `test` is an index into the tests; `limit` is the u at which tests are significant, from which the limits of the difference
+    follow. `explains` and `p_value` are passed on; `beyond` is whether both limits lie beyond the tolerance.
     """
     tests, records, sums = null.tests, null.tests.records, null.tests.sums
     segment, contrast = int(tests.segment[test]), int(tests.contrast[test])

@@ -332,7 +332,10 @@ class Beta(Scores):
         return integrate((self._half(near_one=False), self._half(near_one=True)), integrand)
 
     def _half(self, *, near_one: bool) -> Piece:
-        """Return the half near 0 or 1 in the coordinate d^min(exponent, 1), d the distance to the end: without a pole."""
+        """Return the half near 0 or 1 as a Piece in v = d^min(exponent, 1), d the distance to the end: the mass has no pole.
+
+        The exponent is beta near 1, else alpha; v goes from 0 to the value at d = 1/2.
+        """
         from scipy.special import betaln
 
         near, far = (self.beta, self.alpha) if near_one else (self.alpha, self.beta)

@@ -226,7 +226,7 @@ class World:
                 """Compute E[(fitted - truth) (logit c)^power]."""
 
                 def integrand(c: Array, rest: Array) -> Array:
-                    """Return (fitted - truth) (logit c)^power at scores c, the logit limited to +-10,000; `rest` is 1 - c."""
+                    """Return (fitted - truth) (logit c)^power at scores c, the logit clipped to +-10,000; `rest` is 1 - c."""
                     x = np.clip(transform("logit", c, rest), -1e4, 1e4)  # 1-c below e^-1e4 is no mass at all
                     return np.asarray((fitted.at(c, rest) - self._curve.at(c, rest)) * x**power)
 

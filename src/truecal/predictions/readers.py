@@ -269,7 +269,7 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
 def _read_multilabel(table: "nw.DataFrame[Any]", request: ReadRequest) -> Reading:
     """Read predictions of several labels per row from matching columns (p_* and y_* by default); labels in the order of `probs`.
 
-    Refuse patterns whose stars match different names.
+    Refuse patterns whose stars match different names, and options for one label per row.
     """
     _refuse_single_label_options(request)
     probs, label = request.probs or "p_*", request.label or "y_*"

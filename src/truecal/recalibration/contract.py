@@ -273,12 +273,12 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Recalibrate checked outputs (n, K) to probabilities (n, K), with operations of `export.OPERATIONS` alone."""
 
     def _state(self) -> dict[str, Any]:
-        """Return what was learned by name as plain numbers and lists; infinite numbers are left out."""
+        """Return what was learned by name, without "_", as plain numbers and lists; infinite numbers are left out."""
         values = {name: serialization.to_json(getattr(self, f"{name}_")) for name in self._learned}
         return {name: value for name, value in values.items() if value != np.inf}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Set what was learned from a state written by `_state`; refuse values that cannot be right."""
+        """Set the learned attributes, `<name>_`, from a state written by `_state`; refuse values that cannot be right."""
         for name, learned in self._learned.items():
             setattr(self, f"{name}_", learned.read(state, name, len(self.classes_)))
 

@@ -275,7 +275,7 @@ class BiasCorrectedTemperature(ScaledSoftmax):
     _learned: ClassVar = {"temperature": _TEMPERATURE, "bias": Learned(axes=1), "floor": _FLOOR}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Set `temperature_` and `bias_` (K,) by penalised maximum likelihood, and `floor_`."""
+        """Set `temperature_` and `bias_` (K,), of mean 0, by penalised maximum likelihood, and `floor_` by `_labelled_logits`."""
         scale, self.bias_ = self._fit_scale_and_bias(outputs, labels, weights, 1)
         self.temperature_ = float(1.0 / scale[0])
 
@@ -340,7 +340,7 @@ class VectorScaling(ScaledSoftmax):
     _learned: ClassVar = {"scale": Learned(axes=1), "bias": Learned(axes=1), "floor": _FLOOR}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Set `scale_` (K,) and `bias_` (K,) by penalised maximum likelihood, and `floor_`."""
+        """Set `scale_` (K,) and `bias_` (K,), of mean 0, by penalised maximum likelihood, and `floor_` by `_labelled_logits`."""
         self.scale_, self.bias_ = self._fit_scale_and_bias(outputs, labels, weights, outputs.shape[1])
 
     def _scale_and_bias(self) -> tuple[Float64s, Float64s]:

@@ -501,17 +501,18 @@ class _Redraws(NamedTuple):
         return np.maximum(roots - half_width, 0.0) ** 2, (roots + half_width) ** 2
 
     def simultaneous_critical_value(self, level: float) -> float:
-        """Compute the `level` quantile over redraws of the largest |deviation| / scale over thresholds."""
+        """Compute the `level` quantile over redraws of the largest |deviation| / scale over thresholds: the factor of a band."""
         return float(np.quantile(np.abs(self.deviations / self.scale).max(axis=1), level))
 
 
 def _losses(
     sample: Sample, grid: Float64s, unit: float, level: float, rng: np.random.Generator, lens: str, name: str
 ) -> DecisionLoss:
-    """Estimate the losses of one model at thresholds `grid` (T,), with band, intervals and test.
+    """Estimate the losses of one model at thresholds `grid` (T,), with band, intervals and test, times `unit`.
 
     Limits are the union of those under four curves: calibrated, halfway to the chosen terms, the chosen terms, which may be too
-    few, and all terms. Lower limits are 0 where the test does not reject. `lens` and `name` are passed on to the result.
+    few, and all terms. Lower limits are 0 where the test does not reject at 1 - level. `lens` and `name` are passed on to the
+    result.
     """
     cells = DecisionCells.of(sample, grid, rng)
     units = cells.unit_counts.shape[1]

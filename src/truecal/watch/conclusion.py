@@ -95,7 +95,10 @@ class WatchConclusion:
         return f"{self.headline.upper()}: {self.sentence}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the properties and settings by name, and "affected", the names of the affected groups."""
+        """Return plain values for JSON: headline, sentence, reading, gate, passed, batches, tolerance, alpha, run_length.
+
+        Also "affected", the names of the affected groups.
+        """
         names = ("headline", "sentence", "reading", "gate", "passed", "batches", "tolerance", "alpha", "run_length")
         affected = [group.name for group in self.affected]
         return {**{name: plain(getattr(self, name)) for name in names}, "affected": affected}

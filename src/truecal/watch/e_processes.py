@@ -219,7 +219,8 @@ class Experts:
     def of(cls, tolerance: float, n: Float64s, mean: Float64s) -> Experts:
         """Set up the experts from a first batch with `n` rows in cells of mean score `mean`, both (cells,).
 
-        Cuts are the distinct left edges of the cells that hold the 15 inner 16-quantiles; the centre is the mean log odds.
+        Cuts are the distinct left edges of the cells that hold the 15 inner 16-quantiles; the centre is the mean log odds of the
+        rows.
         """
         order = np.argsort(mean)
         total = np.cumsum(n[order])
@@ -359,8 +360,9 @@ class Experts:
     def _tilts(self, scores: Float64s) -> tuple[Float64s, Float64s]:
         """Compute tilts t of global and local experts, (scores, tilts), and the log costs log(1 + e (exp(t) - 1)).
 
-        t is the log odds of an expert's alternative less those of e, the nearest probability in the tolerance band, within
-        [-7, 7]; 0 where the alternative lies in the band.
+        t is the log odds of an expert's alternative less those of e, the nearest probability in the tolerance band, within [-7,
+        7]; 0 where the alternative lies in the band. Alternatives move scores by a shift, an offset or slope in log odds (about
+        the centre; temperature: about 0), the local ones by a step in arcsin(sqrt(score)).
         """
         down, up = self._band(scores)
         odds = log_odds(scores)[:, None]
@@ -468,7 +470,7 @@ class Evidence:
 
     @property
     def start(self) -> int:
-        """Batch (counted from 1) from which the best expert's capital is largest: the estimated start of the change."""
+        """Batch (counted from 1), `since` of the expert with the largest `best`: the estimated start of the change."""
         return int(self.since[int(np.argmax(self.best))])
 
 
@@ -592,7 +594,7 @@ class Stream:
 
     @classmethod
     def beginning(cls, tolerance: float, batch: Batch) -> Stream:
-        """Set up experts by the scores of a first batch; its outcomes are not used."""
+        """Set up experts by the scores of a first batch; its outcomes are not used, and its rows not yet counted."""
         experts = Experts.of(tolerance, batch.n, batch.mean)
         return cls(experts, Evidence.none(experts), MeanError(), Blocks.none(experts))
 

@@ -317,7 +317,7 @@ class WatchStep:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the attributes, "e_value", and "groups" (a dict for each)."""
+        """Return plain values for JSON: at, alarm, changed, log_e, e_value, p_value, called, repeated, groups (a dict for each)."""
         return {
             "at": self.at,
             "alarm": self.alarm,

@@ -86,7 +86,10 @@ def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
 
 
 def _read_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
-    """Split predictions into groups by the columns `by`, and make a batch per group and class of the lens; refuse weights."""
+    """Split predictions into groups by the columns `by`, and make a batch per group and class of the lens; refuse weights.
+
+    `lens` None is the default lens of the predictions. Labels are names of classes where each is watched, else (None,).
+    """
     judge = default_lens(preds) if lens is None else lens
     if preds.weights is not None:
         raise InputError(
@@ -134,7 +137,7 @@ def _refuse_equal(keys: Sequence[object], what: str) -> None:
 
 
 def _read_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
-    """Make batches of the groups of a scan; refuse another grouping or lens than that of the watch."""
+    """Make batches of the groups of a scan, (missing) for None; refuse columns other than `by`, and another kind of lens."""
     if tuple(scan.by) != by:
         raise InputError(
             f"the watch groups by {_join_names(by)} and the scan by {_join_names(scan.by)}; scan with the same by="

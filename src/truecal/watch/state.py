@@ -145,7 +145,9 @@ class History:
         return on_time[-1] if on_time else ""
 
     def frame(self) -> Frame:
-        """Return one row per line, with the fields of :class:`Line` but the fingerprint as columns."""
+        """Return one row per line: number, at, rows, of, batch_error, error, low, high, log_e, log_change, alarm, changed, late,
+        restart.
+        """
         names = [item.name for item in fields(Line) if item.name != "fingerprint"]
         return Frame({name: [getattr(line, name) for line in self.lines] for name in names})
 
@@ -225,12 +227,12 @@ class WatchedGroup:
 
     @property
     def log_change(self) -> float:
-        """Log of the mean over classes of the evidence for a change, weighted by `shares`."""
+        """Log of the mean over classes of exp(`Evidence.log_change`), weighted by `shares`."""
         return log_mean_evidence([stream.evidence.log_change for stream in self.streams], list(self.shares))
 
     @property
     def leader(self) -> int:
-        """Position of the class with the largest log e-value, the first of equal ones."""
+        """Position of the stream (class) with the largest log e-value, the first of equal ones."""
         return int(np.argmax([stream.evidence.log_e for stream in self.streams]))
 
     def after(self, batches: tuple[Batch, ...]) -> WatchedGroup:
@@ -240,7 +242,7 @@ class WatchedGroup:
         return replace(grown, peak=max(self.peak, grown.log_e))
 
     def restarted(self) -> WatchedGroup:
-        """Return the group without evidence and with peak 0; its history stays."""
+        """Return the group with `Stream.restarted` streams and peak 0; its history stays."""
         return replace(self, streams=tuple(stream.restarted() for stream in self.streams), peak=0.0)
 
     def with_line(self, batches: tuple[Batch, ...], step: GroupStep, *, late: bool, restart: bool) -> WatchedGroup:
@@ -271,7 +273,8 @@ class WatchedGroup:
     def step(self, arrival: Arrival, settings: Settings, target: str, *, alarm: bool, changed: bool) -> GroupStep:
         """Return the state after a batch that is not yet in the history, by the class with the strongest evidence.
 
-        `target` are the words for what is judged; `alarm` and `changed` are decided by the watch over all groups.
+        `arrival` is that of the batch, `target` what is judged in words; `alarm` and `changed` are decided by the watch over all
+        groups.
         """
         leading = self.leader
         stream = self.streams[leading]

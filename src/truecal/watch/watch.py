@@ -263,7 +263,7 @@ class Watch:
         return step
 
     def _state(self) -> State:
-        """Return the state of this watch, groups sorted, without the state before the last batch."""
+        """Return the state of this watch, groups sorted by key, with `before` None."""
         groups = tuple(self._groups[key] for key in sorted(self._groups))
         return State(self.settings, self._target, self._peak, groups, self._at)
 
@@ -340,7 +340,7 @@ class Watch:
 
     @property
     def _log_e(self) -> float:
-        """Log of the weighted mean of all groups' e-values."""
+        """Log of the mean of all groups' e-values, weighted by `_shares`; what these leave of 1 weighs an e-value of 1."""
         shares = self._shares()
         return log_mean_evidence(
             [self._groups[key].log_e for key in shares], list(shares.values()), max(1 - sum(shares.values()), 0.0)
