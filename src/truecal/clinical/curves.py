@@ -38,11 +38,19 @@ class SplineCurve:
     """P(y = 1 | p) = sigmoid(b_0 + b_1 z + sum_j b_j s_j(z)), z = logit p, straight beyond the outer knots.
 
     Scores of exactly 0 and 1 have no log odds; they, and all scores where there are at most five different ones, have their
-    observed rate instead ("cells"). `covariance` is that of the coefficients followed by the rates of the cells, by the sandwich
-    formula summed over patients; `binomial` is that of independent rows and a true curve, which bounds the bands from below: the
-    variance of few events in a tail is estimated poorly. `df` are the degrees of freedom by the number of patients,
-    `effective_df` those of the covariance itself (:meth:`Cohort.degrees`). `converged` is False where the outcomes can be
-    separated.
+    observed rate instead ("cells").
+
+    Attributes
+    ----------
+    knots : (k,) log odds of the knots, ascending; none for a straight line, and without a spline.
+    coefficients : (p,) b_0, b_1, ...; none without a spline.
+    cells, rates : (c,) scores that have a rate each, ascending, and these rates.
+    covariance : (p + c, p + c) that of the coefficients and then the rates, by the sandwich formula summed over patients.
+    binomial : (p + c, p + c) that of independent rows and a true curve, 0 for rates; it bounds the bands from below, because the
+        variance of few events in a tail is estimated poorly.
+    df : degrees of freedom by the number of patients.
+    effective_df : degrees of freedom of the covariance itself (:meth:`Cohort.degrees`).
+    converged : False where the outcomes can be separated.
     """
 
     knots: Float64s

@@ -207,7 +207,10 @@ class Subgroups(Tabular):
         return self.flagged & (np.array(lows) > tolerance)
 
     def frame(self) -> Frame:
-        """Return one row per group: group, n, error, low, high, direction, p_value, adjusted, flagged; None if too small."""
+        """Return one row per group: group, n, error, low, high, direction, p_value, adjusted, flagged.
+
+        For a group too small to test all are None but group, n and flagged, which is False.
+        """
 
         def by_group(value: Any) -> list[Any]:
             """Apply a function to the estimate of every group; None where there is no estimate."""

@@ -252,7 +252,11 @@ class Audit(Tabular):
         return Frame({"depth": [depth for depth, _ in rows], **numbers})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the attributes, "passed", "segments" (depth, "where", numbers, curve) and "overall"."""
+        """Return plain values for JSON: the attributes, "passed", "segments" in the order of the tree, and "overall".
+
+        A segment has its depth, "where" (column and value of each level), numbers and curve; "overall" error, norm, low, high,
+        p_value.
+        """
         segments = [
             {
                 "depth": depth,
@@ -493,7 +497,10 @@ def read_columns(records: Records, by: str | Sequence[str] | None, smallest: int
 
 
 def _reduce_depth(columns: int, depth: int, notes: list[str]) -> int:
-    """Return the depth that is searched: reduced, with a note added to `notes`, where it has more than 600 sets of columns."""
+    """Return `depth`, at most `columns`, lowered while so many columns have more than 600 sets of this size.
+
+    A lowered depth is stated in a note added to `notes`.
+    """
     depth = min(depth, columns)
     reduced = depth
     while reduced > 1 and comb(columns, reduced) > _MAX_SUBSETS:

@@ -68,7 +68,11 @@ _STORED_MAXIMA = 64  # by choice: largest tests of a redraw that are stored for 
 
 @dataclass(frozen=True, eq=False)
 class SegmentTests:
-    """Pairs of a segment and a contrast that are tested: `index` into segments x contrasts, and log(N / w) of each."""
+    """Pairs of a segment and a contrast that are tested, in the order of segments.
+
+    `index` (tests,) is 8 segment + contrast, contrasts by their row in CONTRASTS; `log_multiplicity` (tests,) is log(N / w), N
+    the number of tests in the class of a test and w its share of the family-wise error.
+    """
 
     sums: SegmentSums
     index: Indices

@@ -160,7 +160,7 @@ class _Likelihood:
     """Log-likelihood of a Beta distribution from its sufficient statistics.
 
     `log_c` and `log_rest` are weighted sums of log c and log(1 - c) over scores inside (0, 1), `mass` their weight; `zeros` and
-    `ones` are the weights of scores of exactly 0 and 1, which stand for distances below `eps`.
+    `ones` are the weights of scores of exactly 0 and 1, which stand for distances below `eps` from 0 and 1.
     """
 
     log_c: float

@@ -357,7 +357,7 @@ def _value_names(values: Sequence[Any]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class RowGroups:
-    """Groups of rows: `names` and `counts` of the g groups, and `member` (n,), the position of each row's group, 0 to g - 1."""
+    """Groups of rows: `names` and `counts` (g,) of the groups, and `member` (n,), the position of each row's group, from 0."""
 
     names: tuple[str, ...]
     counts: Indices

@@ -377,7 +377,7 @@ def cut_by_entropy(mass: Float64s, positive: Float64s, bins: int) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class BinnedCurveMap(ScoreMap):
-    """The mean value of a curve in the bin its value falls into."""
+    """The mean value of a curve in the bin its value falls into: `steps` of `curve`(score)."""
 
     curve: ScoreMap
     steps: StepMap

@@ -359,7 +359,10 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Recalibrated:
-    """Predictions after a recalibrator, on rows it was not fitted on; the number of parameters of its largest fit."""
+    """Predictions after a recalibrator, on rows it was not fitted on; `parameters` is the number of its largest fit.
+
+    `notes` are warnings about the rows.
+    """
 
     preds: tc.Predictions
     parameters: int = 0
@@ -466,7 +469,10 @@ def _check_held_out(name: str, recalibrator: Recalibrator, X: Any, labels: Indic
 
 @dataclass(frozen=True)
 class _Scoring:
-    """Scores of all recalibrated predictions, and their paired differences."""
+    """Recalibrated predictions by name, "uncalibrated" among them, and what they are scored by.
+
+    `score` decides the ranking, `lens` the calibration error (None: the default one), `level` the intervals.
+    """
 
     results: Mapping[str, _Recalibrated]
     score: Score

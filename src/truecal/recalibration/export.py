@@ -31,7 +31,7 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Node:
-    """One operation, by numpy's name, and the positions of its operands in the graph."""
+    """One operation, by its name in `OPERATIONS`, and the positions of its operands among the entries of the graph."""
 
     operation: str
     operands: tuple[int, ...]
@@ -39,7 +39,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Operations and constants in the order of computation: the first entry is the input, the last one the result."""
+    """Operations (Node) and constants (arrays) in the order of computation.
+
+    The first entry, None, stands for the input, model outputs (n, columns); the last one is the result.
+    """
 
     entries: list[Node | NDArray[Any] | None] = field(default_factory=lambda: [None])
 

@@ -504,7 +504,8 @@ _MAX_CELLS = 4096  # by choice: more distinct scores are fitted in cells of equa
 class SplineMap(ScoreMap):
     """sigmoid(f(x)): f is quadratic between knots, with slopes >= 0 that are linear from knot to knot.
 
-    x is the log odds, clipped to [low, high]; outside the knots f continues in straight lines.
+    x is the log odds, clipped to [low, high]; outside the knots f continues in straight lines. `knots` (k,) increase, `slopes`
+    (k,) are those at the knots, `intercept` is f at the first.
     """
 
     knots: Float64s

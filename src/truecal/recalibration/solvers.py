@@ -109,7 +109,10 @@ class Penalty:
 
 @dataclass(frozen=True)
 class SmoothLogs:
-    """The map from z to x: the inverse temperature, the share e of the uniform distribution and the floor c."""
+    """The map from z to x = log((1 - e) softmax(max(z - max z, -c) / T) + e / K).
+
+    `inverse` is 1 / T, `uniform` the share e of the uniform distribution, `floor` c, which may be infinite.
+    """
 
     inverse: float
     uniform: float
@@ -357,7 +360,8 @@ def integrate_hats(x: Float64s, knots: Float64s) -> Float64s:
 class _SplineProblem:
     """Penalised negative log likelihood of sigmoid(theta @ design), with every unknown but the last (the intercept) >= 0.
 
-    The loss is the weighted cross-entropy of `targets` plus theta' penalty theta / 2; unknowns are (knots + 1,).
+    The loss is the weighted cross-entropy of `targets` plus theta' penalty theta / 2. With u = knots + 1 unknowns, `design` is
+    (u, n), `targets` and `weights` (n,), `penalty` (u, u).
     """
 
     design: Float64s  # one row per unknown: the slopes, then the intercept

@@ -145,7 +145,7 @@ class DecisionCells:
 
 
 class Draws(NamedTuple):
-    """How often each unit is drawn, and the sign of its residuals, shape (units, redraws)."""
+    """How often each unit is drawn, `copies`, and the sign of its residuals, `signs`, both of shape (units, redraws)."""
 
     copies: Float64s
     signs: Float64s

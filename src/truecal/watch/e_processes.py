@@ -189,7 +189,10 @@ class BatchGrowth(NamedTuple):
 
 
 class Bets(NamedTuple):
-    """Bets of the experts at given scores, shape (scores, experts): tilt t, log cost of a row, and m of docs/watch.md."""
+    """Bets of the experts at given scores, shape (scores, experts): tilt t, log cost log(1 + e (exp(t) - 1)), mirror loss m.
+
+    e is the nearest probability in the tolerance band; m is that of docs/watch.md.
+    """
 
     tilt: Float64s
     cost: Float64s
@@ -583,7 +586,10 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Stream:
-    """Experts, their evidence and the mean error since the last restart, and sums in bins for display."""
+    """Experts, their evidence and the mean error since the last restart, and sums in bins for display.
+
+    `batches` and `rows` count all, also those before a restart.
+    """
 
     experts: Experts
     evidence: Evidence

@@ -329,7 +329,10 @@ _PRESET = 0  # of lzma; tuned: its dictionary of 256 KiB holds one group before 
 
 @dataclass(frozen=True)
 class State:
-    """State of a watch after the batch at time `at`, and the state `before` it (None: the batch cannot be undone)."""
+    """State of a watch after the batch at time `at`, and the state `before` it (None: the batch cannot be undone).
+
+    `peak` is the largest log of the mean e-value over all groups since the last restart; `target` is None for sketches alone.
+    """
 
     settings: Settings
     target: Target | None
