@@ -309,6 +309,11 @@ class RiskCoverage(Tabular):
         risk : ndarray of shape (q,)
             Within a group of equal confidences, the mean over which of them are answered.
 
+        Raises
+        ------
+        InputError
+            A coverage is not in (0, 1], or they have more than one dimension.
+
         Examples
         --------
         >>> import truecal as tc
@@ -550,6 +555,11 @@ def abstention_cost(
     -------
     cost : AbstentionCost
         Errors per row plus cost_ratio times rate, with its interval.
+
+    Raises
+    ------
+    InputError
+        `rate` or `cost_ratio` is not in [0, 1], or the lens gives several confidences per row.
 
     References
     ----------

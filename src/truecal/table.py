@@ -114,6 +114,11 @@ class Frame:
         -------
         frame : Frame
             The same table.
+
+        Raises
+        ------
+        InputError
+            The data have no columns.
         """
         if isinstance(data, Frame):
             return data
@@ -178,6 +183,11 @@ class Frame:
         -------
         frame : Frame
             The selected columns.
+
+        Raises
+        ------
+        InputError
+            There is no such column.
         """
         options.texts(names, "columns")
         return Frame({name: self[name] for name in names})
@@ -279,6 +289,13 @@ class Frame:
         -------
         path : Path
             The file.
+
+        Raises
+        ------
+        InputError
+            The file has another ending.
+        FileError
+            It cannot be written.
         """
         file = Path(path)
         writers = {".md": self.to_markdown, ".tex": self.to_latex, ".html": self.to_html, ".csv": self.to_csv}
@@ -482,6 +499,13 @@ def write_table(frame: Any, path: str | Path) -> Path:
     ----------
     frame : a polars DataFrame.
     path : .csv, .parquet or .jsonl.
+
+    Raises
+    ------
+    InputError
+        The file has another ending.
+    FileError
+        It cannot be written.
     """
     method = check_table(path)
     if method == "write_csv":

@@ -195,6 +195,11 @@ def smoothed_cross_entropy(
     loss : Tensor
         A scalar, or one loss per row for reduction="none".
 
+    Raises
+    ------
+    InputError
+        `smoothing` is not in [0, 1), `reduction` unknown, or logits and targets do not fit together.
+
     References
     ----------
     Szegedy, Vanhoucke, Ioffe, Shlens, Wojna. Rethinking the Inception architecture for computer vision. CVPR 2016.
@@ -334,6 +339,11 @@ def focal_loss(
     -------
     loss : Tensor
         A scalar, or one loss per row for reduction="none".
+
+    Raises
+    ------
+    InputError
+        `gamma` is neither from 0 to 10,000 nor "flsd-53", or logits and targets do not fit together.
 
     References
     ----------
@@ -503,6 +513,11 @@ class CalibrationLog:
             On any device.
         targets : Tensor of shape (n,)
             Class indices; rows whose target is -100 are left out.
+
+        Raises
+        ------
+        InputError
+            Logits or targets are no tensors, do not fit together, or targets are soft.
         """
         if not (isinstance(logits, torch.Tensor) and isinstance(targets, torch.Tensor)):
             raise InputError(
@@ -693,6 +708,11 @@ class Mixup(Module):  # type: ignore[misc]
             Mixed inputs.
         targets : Tensor
             Soft labels.
+
+        Raises
+        ------
+        InputError
+            Inputs or targets are no tensors, or :func:`mixup` refuses them.
         """
         if not (isinstance(inputs, torch.Tensor) and isinstance(targets, torch.Tensor)):
             raise InputError(
@@ -753,6 +773,11 @@ def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temper
     error : Tensor
         A scalar.
 
+    Raises
+    ------
+    InputError
+        The batch is empty, `temperature` not above 0, or `bins` no whole number of at least 1.
+
     References
     ----------
     Karandikar et al. Soft calibration objectives for neural networks. NeurIPS 2021.
@@ -807,6 +832,11 @@ def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
     -------
     error : Tensor
         A scalar.
+
+    Raises
+    ------
+    InputError
+        The batch is empty, or `width` not above 0.
 
     References
     ----------

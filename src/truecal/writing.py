@@ -77,6 +77,11 @@ def write_folder(path: str | os.PathLike[str], write: Callable[[Path], object], 
     path : the folder. One that is there is replaced only if every file in it is named `replaceable`.
     write : writes the files below the empty folder that it is given.
     replaceable : name of the files that may be replaced.
+
+    Raises
+    ------
+    FileError
+        The folder is a file, holds other files, or cannot be written.
     """
     with _named_errors(path):
         target = _resolve_target(path)

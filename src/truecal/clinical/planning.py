@@ -237,7 +237,10 @@ def sample_size_by_simulation(
 
 
 def _tabulate(needed: list[tuple[str, float, int]], prevalence: float, method: str) -> SampleSize:
-    """Build the result from (number, target width, rows needed) of each target; events are rows times prevalence, rounded up."""
+    """Build the result from (number, target width, rows needed) of each target, one row each in `needed`, in this order.
+
+    Events are rows times prevalence, rounded up.
+    """
     names, widths, rows = zip(*needed, strict=True)
     events = [int(np.ceil(n * prevalence)) for n in rows]
     columns = {"number": names, "width": [float(w) for w in widths], "rows": rows, "events": events}

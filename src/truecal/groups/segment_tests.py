@@ -328,9 +328,9 @@ def _residuals(records: Records, ones: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
-    """Yield weighted residuals of redrawn outcomes, or those of the data with flipped signs of clusters, in blocks (records, d).
+    """Yield residuals w (ones - n c) of redrawn outcomes, or those of the data with flipped signs of clusters, (records, d) each.
 
-    The blocks have `draws` columns together.
+    The blocks have `draws` columns together; w, n and c are weight, count and score of the records.
     """
     if records.unit is not None:
         residuals = _residuals(records, records.ones[:, None])

@@ -33,6 +33,11 @@ def calibration_error(confidence: str = "confidence") -> Callable[[Sequence[Any]
     Metric
         `calibration_error`, `low`, `high`, `p_value`, and `unjudged`, the number of scores without a confidence or neither right
         nor wrong. Several scores of one sample (epochs that are not reduced) are one cluster.
+
+    Raises
+    ------
+    InputError
+        No score has a confidence and is right or wrong.
     """
 
     def compute(scores: Sequence[Any]) -> dict[str, float]:

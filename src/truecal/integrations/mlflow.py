@@ -36,6 +36,11 @@ def log(
     -------
     Estimate
         The error.
+
+    Raises
+    ------
+    MissingExtraError
+        The package mlflow is missing.
     """
     try:
         import mlflow

@@ -41,6 +41,11 @@ def log(
     -------
     Estimate
         The error.
+
+    Raises
+    ------
+    MissingExtraError
+        The package wandb is missing.
     """
     try:
         import wandb

@@ -382,6 +382,11 @@ class AnyCurve(ScoreCurve):
         -------
         ndarray
             Its values as float64.
+
+        Raises
+        ------
+        InputError
+            The result is no array of numbers of the shape of the scores.
         """
         try:
             values = np.asarray(self.function(c), dtype=np.float64)

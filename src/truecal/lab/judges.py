@@ -26,6 +26,11 @@ def labels_needed(width: float, judge_accuracy: float = 0.5, *, level: float = 0
     int
         Number of labels, drawn at random from many more judged rows.
 
+    Raises
+    ------
+    InputError
+        `width`, `rate` or `level` is not strictly between 0 and 1, or `judge_accuracy` not in [0.5, 1].
+
     Notes
     -----
     :math:`n = (2 z / w)^2 \, r (1 - r) (1 - R^2)`, with r the rate and R the correlation of the outcome with the verdict

@@ -132,6 +132,11 @@ class World:
         -------
         tuple of ndarray
             Shown scores and P(y = 1) of each row, each of shape (m, n); the caller draws the outcomes.
+
+        Raises
+        ------
+        InputError
+            n or m is no whole number of at least 1, or n m is above 2^28.
         """
         refuse_bad_sizes(n, m)
         c, rest = self.scores.draw(make_generator(rng), (m, n))
@@ -429,6 +434,11 @@ class TopLabelWorld:
         -------
         tuple of ndarray
             Probabilities of shape (n, K) and true labels 0, ..., K - 1 of shape (n,).
+
+        Raises
+        ------
+        InputError
+            n is no whole number of at least 1, or n K is above 2^28.
         """
         refuse_bad_sizes(n, classes=self.classes)
         generator = make_generator(rng)
@@ -466,6 +476,11 @@ class TopLabelWorld:
         -------
         float
             e (1/K + (K - 1)^(1 - p) / K)^(1/p), with e the error of the top label.
+
+        Raises
+        ------
+        InputError
+            `norm` is no number from 1 to 20, or inf.
         """
         options.norm(norm)
         k = self.classes
@@ -527,6 +542,11 @@ class DirichletWorld:
         -------
         tuple of ndarray
             Probabilities of shape (n, K) and true labels 0, ..., K - 1 of shape (n,).
+
+        Raises
+        ------
+        InputError
+            n is no whole number of at least 1, or n K is above 2^28.
         """
         refuse_bad_sizes(n, classes=len(self.alpha))
         generator = make_generator(rng)
@@ -546,6 +566,11 @@ class DirichletWorld:
         -------
         float
             s (mean over k of E[abs(z_k - 1/K)^p])^(1/p); s (1 - 1/K) for p = infinity.
+
+        Raises
+        ------
+        InputError
+            `norm` is no number from 1 to 20, or inf.
         """
         options.norm(norm)
         k, total = len(self.alpha), sum(self.alpha)
@@ -566,6 +591,11 @@ class DirichletWorld:
         -------
         float
             The error, with the expectation over 400,000 fixed draws; s (1 - 1/K) for p = infinity.
+
+        Raises
+        ------
+        InputError
+            `norm` is no number from 1 to 20, or inf.
         """
         options.norm(norm)
         if norm == np.inf:

@@ -81,6 +81,11 @@ class TopLabel(Lens):
             max_k p_k; for one column max(p, 1 - p).
         outcomes : ndarray of shape (n,)
             bool; the predicted class is the first of equal ones, the positive one at p = 0.5 of one column.
+
+        Raises
+        ------
+        InputError
+            Rows have several labels, or lack trusted ones.
         """
         preds.refuse_multilabel("the top label")
         p = preds.probs
@@ -169,6 +174,11 @@ class OneClass(Lens):
         -------
         index : int
             Position of the class.
+
+        Raises
+        ------
+        InputError
+            There is no such class, or none is named and there are more than two.
         """
         if self.name is not None:
             return preds.class_index(self.name)
@@ -432,6 +442,11 @@ class AllLabels(Lens):
         ------
         sample : Sample
             Pooled, with the row (or cluster) of every pair as its unit.
+
+        Raises
+        ------
+        InputError
+            Rows lack trusted labels.
         """
         p = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
         if preds.multilabel:

@@ -93,6 +93,11 @@ class TopK(Lens):
         ------
         sample : Sample
             Scores (n, k); outcomes 0..k, k where the label is not among them; event k is implied.
+
+        Raises
+        ------
+        InputError
+            There are fewer than k classes, or rows need not sum to 1.
         """
         _refuse_unnormalized(preds, f"TopK({self.k})")
         self._refuse_fewer_classes(preds)
@@ -121,6 +126,11 @@ class TopK(Lens):
         -------
         parts : sequence of Lens
             Empty for k = 1; fewer classes than k are refused.
+
+        Raises
+        ------
+        InputError
+            There are fewer than k classes.
         """
         self._refuse_fewer_classes(preds)
         return [TopK(k) for k in range(1, self.k)]
@@ -216,6 +226,11 @@ class Canonical(Lens):
         ------
         sample : Sample
             Scores (n, K), outcomes 0..K-1; of one column, scores (n, 1) of class 1, class 0 is implied.
+
+        Raises
+        ------
+        InputError
+            Rows need not sum to 1.
         """
         _refuse_unnormalized(preds, "Canonical()")
         names = tuple(preds.class_name(i) for i in range(preds.class_count))
@@ -328,6 +343,11 @@ class Grouping(Lens):
         -------
         group : ndarray of shape (classes,)
             Numbers of groups.
+
+        Raises
+        ------
+        InputError
+            A member is no class, or a class is in several groups or in none.
         """
         group = np.full(preds.class_count, -1, np.intp)
         twice = []
@@ -356,6 +376,11 @@ class Grouping(Lens):
         -------
         grouped : Predictions
             Its classes are the groups.
+
+        Raises
+        ------
+        InputError
+            All classes are in one group, rows need not sum to 1, or groups do not fit the classes (`group_of`).
         """
         _refuse_unnormalized(preds, "a grouping")
         group = self.group_of(preds)
@@ -436,6 +461,11 @@ class Grouping(Lens):
         grouping : Grouping
             Fewer groups of the same classes.
 
+        Raises
+        ------
+        InputError
+            A member is no group, or a group is in several coarser ones or in none.
+
         Examples
         --------
         >>> import truecal as tc
@@ -470,6 +500,11 @@ class Grouping(Lens):
         -------
         lens : GroupedLens
             Usable wherever `lens` is.
+
+        Raises
+        ------
+        InputError
+            `lens` is no lens.
         """
         check_lens(lens)
         return GroupedLens(self, lens, select)

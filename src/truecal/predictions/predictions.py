@@ -491,6 +491,11 @@ class Predictions:
         -------
         outcomes : ndarray of shape (n,)
             True or 1 where it is.
+
+        Raises
+        ------
+        InputError
+            Rows without a trusted label are judged by a judge.
         """
         if self.judge is not None:
             raise InputError(
@@ -505,7 +510,7 @@ class Predictions:
         Parameters
         ----------
         name : object
-            The class by name, or by index where classes have no names.
+            The class by name; a whole number that is no name is its position.
 
         Returns
         -------
@@ -531,6 +536,11 @@ class Predictions:
         ----------
         what : str
             What needs one label per row.
+
+        Raises
+        ------
+        InputError
+            Rows have several labels, or lack trusted ones.
         """
         if self.multilabel:
             raise InputError(
@@ -561,12 +571,17 @@ class Predictions:
         Parameters
         ----------
         name : object
-            The class by name, or by index where classes have no names.
+            The class by name; a whole number that is no name is its position.
 
         Returns
         -------
         index : int
             Its position.
+
+        Raises
+        ------
+        InputError
+            There is no class of this name or position.
         """
         if self.classes is not None and name in self.classes:
             return self.classes.index(name)
@@ -587,6 +602,11 @@ class Predictions:
         -------
         probs : ndarray of shape (n,)
             Its probabilities.
+
+        Raises
+        ------
+        InputError
+            There is no column of this number.
         """
         if not options.is_whole(index) or not 0 <= index < self.class_count:
             raise InputError(f"there is no class {index!r} among the {self.class_count} classes; give its column")
@@ -621,6 +641,11 @@ class Predictions:
         -------
         preds : Predictions
             Those rows, with their weights, clusters and columns.
+
+        Raises
+        ------
+        InputError
+            `rows` is no mask of all rows, and no list of numbers of rows.
         """
         chosen = check_rows(rows, len(self))
         if chosen.dtype == np.bool_:  # converted once, not for every column

@@ -194,7 +194,10 @@ class Edges:
         self._last = np.full(max_rows, bins - 1, kind)  # numpy takes ten times as long to compare bytes with one number
 
     def of(self, scores: Floats) -> NDArray[Any]:
-        """Return the bin, 0 to bins - 1, of each of n <= max_rows scores, shape (n,), in memory that the next call overwrites."""
+        """Return the bin, 0 to bins - 1, of each of n <= max_rows scores, shape (n,), in memory that the next call overwrites.
+
+        Bin j is [j/b, (j+1)/b), or (j/b, (j+1)/b] if closed on the right; the end bins include 0 and 1.
+        """
         scaled, bins = self._scaled[: len(scores)], self._bin[: len(scores)]
         np.multiply(scores, self._factor, out=scaled)
         np.copyto(bins, scaled, casting="unsafe")

@@ -150,6 +150,11 @@ class Profile(SortedRows):
         -------
         profile : Profile
             The selected datasets, in the order given; `counted` stays that of the whole batch.
+
+        Raises
+        ------
+        InputError
+            A position is not one of the batch.
         """
         chosen = datasets if isinstance(datasets, slice) else validation.check_rows(datasets, self.batch, "datasets")
         tables: Any = (self.scores, self.outcomes, self.weights, self.squares, self.products)
@@ -172,6 +177,11 @@ class Profile(SortedRows):
         profile : Profile
             One row per cell, at mean score and mean outcome, with the sum of weights; itself where it has no more rows. An empty
             cell of a batch has weight 0.
+
+        Raises
+        ------
+        InputError
+            `cells` is no whole number of at least 1.
         """
         options.whole(cells, "cells")
         if self.rows <= cells:

@@ -240,6 +240,11 @@ class Sketch:
         -------
         self : Sketch
             The sketch itself.
+
+        Raises
+        ------
+        InputError
+            A score lies outside [0, 1], an outcome is not 0 or 1, a weight is invalid, or there are several datasets.
         """
         shapes = [np.shape(validation.as_floats(scores, "scores")), np.shape(validation.as_array(outcomes, "outcomes"))]
         if all(shape[:1] == (0,) for shape in shapes):
@@ -266,6 +271,11 @@ class Sketch:
         -------
         self : Sketch
             The sketch itself.
+
+        Raises
+        ------
+        InputError
+            One of the others is no Sketch.
         """
         for other in others:
             if not isinstance(other, Sketch):
@@ -372,6 +382,11 @@ class Sketch:
         -------
         sketch : Sketch
             The sketch.
+
+        Raises
+        ------
+        FileError
+            The file is missing, damaged, of a newer version, or no sketch.
         """
         options.path(path)
         arrays = files.read_saved(path, "sketch", _VERSION, (*_ALWAYS, "fraction", "precision"))

@@ -348,6 +348,11 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         -------
         self : Recalibrator
             The fitted recalibrator.
+
+        Raises
+        ------
+        InputError
+            As :meth:`fit`, or `preds` are no Predictions.
         """
         check_predictions(preds)
         return self.fit(X, preds.labels, preds.weights)
@@ -365,6 +370,13 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         probs : ndarray of shape (n, K), float64
             The columns are those of `classes_`, which is sorted as scikit-learn's scorers expect. Without `classes=`,
             and with names in sorted order, that is the order of the columns of X.
+
+        Raises
+        ------
+        NotFittedError
+            It was not fitted.
+        InputError
+            X is invalid, or has other columns than in the fit.
         """
         check_is_fitted(self, "classes_")
         return self.order_.sort_columns(self._predict_columns(X))
@@ -429,6 +441,13 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         -------
         probs : ndarray of shape (n, K), float64
             One column for each name.
+
+        Raises
+        ------
+        NotFittedError
+            It was not fitted.
+        InputError
+            X is invalid, or the classes are others than in the fit.
         """
         check_is_fitted(self, "classes_")
         positions = self.order_.positions_in(classes)
@@ -511,6 +530,13 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         model : onnx.ModelProto
             The input, of shape (rows, columns), is called "logits" or "probs", the output "probabilities". Write it
             with ``onnx.save(model, path)``.
+
+        Raises
+        ------
+        NotFittedError
+            It was not fitted.
+        MissingExtraError
+            The package onnx is missing.
         """
         options.choice(dtype, ("float32", "float64"), "dtype")
         graph = self._graph()

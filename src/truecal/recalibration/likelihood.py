@@ -331,7 +331,7 @@ def fit_squared_inverse(data: LabelledLogits) -> float:
     """
 
     def loss(log_inverse: float) -> float:
-        """Compute the weighted sum of squared errors at 1 / T = e^log_inverse, up to a constant."""
+        """Compute the weighted sum over rows of |p|^2 - 2 p_label, p = softmax(z / T) with 1 / T = e^log_inverse."""
         total = 0.0
         for rows in data.blocks(8):
             p = scaled_softmax(data.logits[rows], exp(log_inverse))

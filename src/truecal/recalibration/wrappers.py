@@ -208,6 +208,11 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         -------
         probs : ndarray of shape (n, K)
             The columns are those of `classes_`.
+
+        Raises
+        ------
+        NotFittedError
+            It was not fitted.
         """
         check_is_fitted(self, "classes_")
         if self.cv is not None and self.ensemble:
@@ -363,6 +368,13 @@ class PerLabel(BaseEstimator):  # type: ignore[misc]
         -------
         probs : ndarray of shape (n, k)
             One column for each name.
+
+        Raises
+        ------
+        NotFittedError
+            It was not fitted.
+        InputError
+            X has another number of columns or values outside [0, 1], or the classes are others.
         """
         check_is_fitted(self, "maps_")
         p = validation.as_floats(X, "probabilities").astype(np.float64)
@@ -543,6 +555,13 @@ class PriorShift(Recalibrator):
         -------
         self : PriorShift
             With a new `prevalence_`: the fixed point at which it equals the mean of the predictions made with it.
+
+        Raises
+        ------
+        NotFittedError
+            It was not fitted.
+        InputError
+            X or the weights are invalid.
         """
         check_is_fitted(self, "classes_")
         probs = self._calibrate(self._check_outputs(X).astype(np.float64))
@@ -699,6 +718,11 @@ class SegmentOffsets(Recalibrator):
         -------
         self : SegmentOffsets
             The fitted recalibrator.
+
+        Raises
+        ------
+        InputError
+            As :func:`truecal.audit`: there is no column to search, or no segment has enough rows.
         """
         audit = tc.audit(preds, by=self.by, depth=self.depth, level=self.level, min_rows=self.min_rows)
         score, outcome = _score_and_outcome(preds)

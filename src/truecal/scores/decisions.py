@@ -242,6 +242,11 @@ class DecisionLoss(Tabular):
         -------
         LossAt
             Loss and limits.
+
+        Raises
+        ------
+        InputError
+            The threshold is not among those computed.
         """
         i = int(np.argmin(np.abs(self.thresholds - threshold)))
         if abs(self.thresholds[i] - threshold) > 1e-9:

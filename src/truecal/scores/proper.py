@@ -64,6 +64,11 @@ def log_losses(preds: tc.Predictions) -> Float64s:
     losses : ndarray of shape (n,)
         Infinite where the label had probability 0.
 
+    Raises
+    ------
+    InputError
+        Rows have several labels, or lack trusted ones.
+
     Examples
     --------
     >>> import truecal as tc
@@ -127,6 +132,11 @@ def briers(preds: tc.Predictions) -> Float64s:
     -------
     scores : ndarray of shape (n,)
         Squared distance of the probabilities of a row from its outcome, as in `brier`.
+
+    Raises
+    ------
+    InputError
+        Rows have several labels, or lack trusted ones.
 
     Examples
     --------
