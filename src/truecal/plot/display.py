@@ -279,11 +279,11 @@ def add_legend(ax: Any, title: str = "", *, min_entries: int = 1, max_columns: i
             return
 
 
-def add_title(ax: Any, words: str, *, size: float = 10.0, loc: str = "left") -> None:
-    """Set a title, broken into lines, above the axes and their legend if there is one; names are not read as formulas."""
+def add_title(ax: Any, words: str, *, size: float = 10.0) -> None:
+    """Set a title at the left, broken into lines, above the axes and their legend if there is one; names are no formulas."""
     legend = ax.get_legend()
     above = 0.0 if legend is None else float(legend.get_window_extent().height) * 72 / float(ax.figure.dpi)
-    ax.set_title(wrap(words, axes_width(ax), size), loc=loc, fontsize=size, parse_math=False, pad=6.0 + above)
+    ax.set_title(wrap(words, axes_width(ax), size), loc="left", fontsize=size, parse_math=False, pad=6.0 + above)
 
 
 def plain_text(legend: Any) -> None:
@@ -299,13 +299,14 @@ def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequ
     """
     ax.figure.draw_without_rendering()  # settles limits, and the place that labels leave to the axes
     points = SMALL if axes_width(ax) < _NARROW else 9.0
-    frame = ax.get_window_extent()
+    frame = ax.get_window_extent().padded(-3)  # other resolutions round the widths of letters otherwise
     pixels = ax.transData.transform(np.column_stack([across, up]))
     boxes: list[Any] = []
     for name, x, y in zip(names, across, up, strict=True):
         for (dy, vertical), (dx, horizontal) in product(((2, "bottom"), (-2, "top")), ((5, "left"), (-5, "right"))):
             style = {"ha": horizontal, "va": vertical, "textcoords": "offset points", "fontsize": points}
             text = ax.annotate(shorten(name), (x, y), (dx, dy), parse_math=False, **style)
+            text.set_in_layout(False)  # axes keep the size at which the names were placed
             box = text.get_window_extent()
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
             if inside and not box.count_contains(pixels) and not box.padded(2).count_overlaps(boxes):

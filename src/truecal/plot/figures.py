@@ -12,7 +12,7 @@ import numpy as np
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.plot.display import BLUE, GREY, add_title, plain_text, shorten
+from truecal.plot.display import BLUE, GREY, axes_width, plain_text, shorten, wrap
 from truecal.plot.study import (
     DOTTED,
     MAX_NAMED,
@@ -35,7 +35,7 @@ _LINE = {"color": "#999999", "linewidth": 0.7, "zorder": 1}  # joins models of a
 _MAX_ACROSS = 4  # panels side by side
 # Inches of a panel by the number of panels across: one fits a column of 3.25 inches, two or three a page.
 _PANEL = {1: (3.25, 2.6), 2: (2.7, 2.3), 3: (2.2, 2.0), 4: (1.9, 1.8)}
-_LEGEND, _ENTRY = 1.0, 0.18  # inches: width of the legend at the right, height of an entry
+_HANDLE, _LETTER, _ENTRY = 0.4, 0.055, 0.18  # inches of the legend: mark and margins, a letter, height of an entry
 _STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -76,8 +76,9 @@ class StudyFigure:
 
         down, across = len(self.panels), max(len(row) for row in self.panels)
         width, height = self.size or _PANEL[min(across, _MAX_ACROSS)]
-        has_legend = bool(self.styles) and set(self.styles) != {NO_FAMILY}
-        size = width * across + _LEGEND * has_legend, max(height * down, _ENTRY * len(self.styles) * has_legend)
+        entries = {shorten(name): style for name, style in self.styles.items()} if {*self.styles} - {NO_FAMILY} else {}
+        legend_width = max((_HANDLE + _LETTER * len(name) for name in entries), default=0.0)
+        size = width * across + legend_width, max(height * down, _ENTRY * len(entries))
         with pyplot.rc_context(_STYLE):
             layout = {"figsize": size, "layout": "constrained", "squeeze": False}
             self.figure_, grid = pyplot.subplots(down, across, sharex=self.share_x, sharey=self.share_y, **layout)
@@ -97,10 +98,14 @@ class StudyFigure:
             if self.from_zero:
                 for ax in self.figure_.axes:
                     ax.set_ylim(bottom=0)
-            if has_legend:
-                handles = [Line2D([], [], linestyle="none", label=name, **style) for name, style in self.styles.items()]
+            if entries:
+                handles = [Line2D([], [], linestyle="none", label=name, **style) for name, style in entries.items()]
                 plain_text(self.figure_.legend(handles=handles, loc="outside right upper", frameon=False))
-            for write in after_limits:  # names are placed on axes of their final size
+            self.figure_.draw_without_rendering()  # gives the axes their size, in which titles and names must fit
+            for ax in self.figure_.axes:
+                for text in (ax.title, ax.xaxis.label):
+                    text.set_text(wrap(text.get_text(), axes_width(ax), text.get_size()))
+            for write in after_limits:
                 if write is not None:
                     write()
         return self
@@ -174,7 +179,7 @@ class FigureData:
         """Set the title of a panel, "subject, before recalibration" or "subject, after <recalibrator>"; names are no formulas."""
         when = "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
         words = f"{subject}, {when}" if subject else when
-        add_title(ax, words, size=_STYLE["font.size"], loc="center")
+        ax.set_title(words, parse_math=False)
 
     def error_against_metric(self, dataset: str, recalibrator: str) -> Any:
         """Return the analysis of error against calibration metric of all models on one dataset."""
@@ -258,7 +263,8 @@ def families(data: FigureData) -> StudyFigure:
     first: list[Panel | None] = [partial(_draw_cloud, data, table, data.clean, "none"), *diagrams[:3]]
     rows = [first, *([None, *diagrams[i : i + 3]] for i in range(3, len(diagrams), 3))]
     notes = points.notes if diagrams else (*points.notes, "the store holds no reliability diagrams of these models")
-    return StudyFigure("families", rows, table, notes, data.styles, from_zero=True)
+    size = (1.9, 2.2) if diagrams else None
+    return StudyFigure("families", rows, table, notes, data.styles, size, from_zero=True)
 
 
 def _diagram_panels(data: FigureData, table: Any) -> list[Panel]:
@@ -287,7 +293,7 @@ def _draw_diagram(bins: Any, model: str, ax: Any) -> None:
     ax.plot(across, up, color=BLUE, linewidth=0.8, alpha=0.5)
     ax.scatter(across, up, (4 + 36 * share.sqrt()).to_list(), color=BLUE, zorder=3)  # bins of few rows are small
     ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="Confidence\n(bars: share of rows)", ylabel="Accuracy")
-    add_title(ax, shorten(model), size=_STYLE["font.size"], loc="center")
+    ax.set_title(shorten(model), parse_math=False)
 
 
 def recalibration(data: FigureData) -> StudyFigure:
@@ -556,7 +562,7 @@ def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
     ax.axhline(1, **DOTTED)
     ax.set_xticks(range(len(data.styles)), list(data.styles), rotation=90, parse_math=False)
     ax.set(ylabel="Temperature (above 1: overconfident)")
-    ax.set_title(data.clean, fontsize="medium", parse_math=False)
+    ax.set_title(data.clean, parse_math=False)
 
 
 def agreement(data: FigureData) -> StudyFigure:
@@ -568,7 +574,7 @@ def agreement(data: FigureData) -> StudyFigure:
         """Draw the heat map in small type."""
         AgreementDisplay(table).plot(ax)
         ax.tick_params(labelsize=6)
-        ax.set_title(data.clean, fontsize="medium", parse_math=False)
+        ax.set_title(data.clean, parse_math=False)
 
     side = max(3.25, 0.3 * len({*table["metric_a"], *table["metric_b"]}) + 1.8)
     return StudyFigure("agreement", [[draw]], table, coefficients.notes, size=(side, side))
