@@ -65,10 +65,10 @@ def p_equation(p: float) -> str:
 def count_of(count: int, noun: str) -> str:
     """Write a count with its noun, with an s unless the count is 1.
 
-    >>> count_of(1, "row"), count_of(3, "row")
-    ('1 row', '3 rows')
+    >>> count_of(1, "row"), count_of(3000, "row")
+    ('1 row', '3,000 rows')
     """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def points(value: float) -> str:

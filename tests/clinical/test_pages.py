@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 import shutil
 from html.parser import HTMLParser
 
@@ -135,25 +134,3 @@ def test_the_headline_of_the_dossier_counts_the_slope_as_evidence(tmp_path):
     page = write_dossier(PREDS, tmp_path / "dossier.html").read_text()
     slope = tc.clinical.summary(PREDS).slope
     assert f"Calibration slope {slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}]" in page
-
-
-def test_the_page_draws_a_forest_of_its_groups(tmp_path):
-    """The numbers of the picture are those of tc.clinical; a group without events is named instead."""
-    page = tmp_path / "page.html"
-    tc.report(PREDS, page, by="site", clinical=True)
-    html = page.read_text()
-    summary = tc.clinical.summary(PREDS, by="site")
-    content = json.loads(re.search(r'id="content">(.*?)</script>', html, re.DOTALL).group(1))
-    drawn = {row["site"]: row for row in content["forests"]["O/E ratio"]}
-    for name, site in zip(summary.sites.names, summary.sites.results, strict=True):
-        assert (drawn[name]["value"], drawn[name]["rows"]) == (site.oe.value, site.rows)
-    assert [row["kind"] for row in content["forests"]["Calibration slope"]][-2:] == ["mean", "new site"]
-    assert "north <b>" not in html
-    none = tc.Predictions.from_probs(P, np.where(SITE == "west", 0, Y), columns={"site": SITE})
-    tc.report(none, page, by="site", clinical=True)
-    assert 'id="forest-1"' not in page.read_text()
-    assert "No forest plot of the groups: site west has no events" in page.read_text()
-
-
-def test_clinical_numbers_are_on_the_page_only_where_asked_for(tmp_path):
-    assert "TRIPOD" not in tc.report(PREDS, tmp_path / "page.html").read_text()

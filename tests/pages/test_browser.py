@@ -303,7 +303,7 @@ def hostile_pages(folder):
     about = {"title": NASTY, "source": HOSTILE[1], "command": HOSTILE[4], "files": {HOSTILE[4]: "0" * 64}}
     yield report(preds, folder / "classes.html", by=HOSTILE[3], scale={HOSTILE[1]: (0, 0.5), "b": (0.5, 1)}, **about)
     risks = tc.Predictions.from_probs(base.probs[:, 0], base.labels == 0, columns={"site": columns[HOSTILE[3]]})
-    yield report(risks, folder / "clinical.html", by="site", clinical=True, fast=False)
+    yield report(risks, folder / "risks.html", by="site", fast=False)
     yield write_dossier(risks, folder / "dossier.html", by="site", title=NASTY, source=HOSTILE[1], command=HOSTILE[4])
     yield report(dict.fromkeys(HOSTILE, preds), folder / "compare.html", resamples=99, title=NASTY)
     yield report(month("model", HOSTILE[:3]), folder / "watch.html", title=NASTY)

@@ -35,7 +35,7 @@ def test_the_headline_is_that_of_the_judge_and_a_section_says_what_it_is_worth(j
     estimate = tc.measure(judged)
     assert tc.inference.conclude(estimate, tolerance=0.02).sentence in text
     assert "2,000 predictions, 250 with a trusted label" in text
-    assert f"are worth {estimate.worth:,.0f}" in text
+    assert f"worth as much as {estimate.worth:,.0f} trusted labels" in text
     assert "Verdicts against trusted labels" in text
     assert "random sample" in text
 

@@ -248,7 +248,7 @@ def test_recalibration(tmp_path):
 
 def test_too_few_rows_for_recalibration_is_said(tmp_path):
     text, _ = written(tmp_path, binary(60), fast=False)
-    assert "60 rows are too few to fit and judge a recalibrator" in text
+    assert "At least 100 rows are needed to fit and judge a recalibration method, not 60." in text
 
 
 def test_recalibration_of_many_rows_uses_a_sample():
@@ -339,29 +339,22 @@ def test_a_lens_on_several_probabilities_has_a_section_of_its_own(tmp_path):
         assert rounded(estimate.value, *limits) in section
 
 
-def test_segments_and_clinical_numbers_are_those_of_the_calls(tmp_path):
+def test_segments_are_those_of_the_call(tmp_path):
     rng = np.random.default_rng(3)
     n = 6000
     columns = {"site": rng.choice(["<b>B</b>", "C"], n), "device": rng.choice(["mobile", "desktop"], n)}
     p = rng.beta(2, 3, n)
     bad = (columns["site"] == "<b>B</b>") & (columns["device"] == "mobile")
     preds = tc.Predictions.from_probs(p, (rng.random(n) < np.clip(p - 0.2 * bad, 0, 1)).astype(int), columns=columns)
-    text = tc.report(preds, tmp_path / "page.html", by=["site", "device"], clinical=True).read_text()
+    text = tc.report(preds, tmp_path / "page.html", by=["site", "device"]).read_text()
     search = tc.audit(preds, by=["site", "device"], tolerance=0.02)
-    part = text[text.index('id="segments"') : text.index('id="clinical"')]
+    part = text[text.index('id="segments"') : text.index('id="recalibration"')]
     (segment,) = search.segments
     assert "site is &lt;b&gt;B&lt;/b&gt;, device is mobile" in part
     assert rounded(segment.difference, segment.low, segment.high, "+") in part
     assert interval(segment.low, segment.high, "+") in part
     assert part.count("<svg") == 1
-    number = tc.clinical.summary(preds).slope
-    clinical = text[text.index('id="clinical"') : text.index('id="recalibration"')]
-    assert interval(number.low, number.high) in clinical
-    fast = tc.report(preds, tmp_path / "fast.html", fast=True, clinical=True).read_text()
-    assert "Clinical validation" not in fast
-    assert (
-        f"Calibration slope {number.value:.2f}" in text.partition("</section>")[0]
-    )  # the headline takes it into account
+    assert 'id="segments"' not in tc.report(preds, tmp_path / "fast.html", fast=True).read_text()
 
 
 def test_few_distinct_scores_are_bins_and_rows_of_a_table(tmp_path):

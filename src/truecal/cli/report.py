@@ -25,7 +25,6 @@ def report(
     tolerance: Fraction = 0.02,
     fast: bool = False,
     dossier: Literal["tripod-ai"] | None = None,
-    clinical: bool = False,
     title: str = "Calibration report",
     scale: Scale | None = None,
     thresholds: Numbers | None = None,
@@ -42,9 +41,8 @@ def report(
     controls.
 
     --tolerance E   The largest error that is acceptable; the verdict is about it.
-    --fast          Leave out what takes seconds: segments, the clinical section, recalibration.
+    --fast          Leave out what takes seconds: segments, recalibration.
     --dossier NAME  Instead write the items of a reporting guideline, to print.
-    --clinical      Also validate as a clinical prediction model: O/E, slope, ICI, c-statistic.
     --title TEXT    Heading of the page.
     --scale, --bands WORD=LOW:HIGH,...  Words for scores, e.g. 'low=0:0.1,high=0.1:1'.
     --thresholds T,...  Scores from which one acts; the verdict then says what miscalibration costs there.
@@ -55,7 +53,7 @@ def report(
     if dossier is not None and source.scans:
         raise InputError("a dossier needs the rows of one file; leave out --engine and further files")
     common: dict[str, Any] = {"level": level, "source": source.name, "command": command_line(), "rng": seed}
-    page: dict[str, Any] = {"tolerance": tolerance, "title": title, "fast": fast, "clinical": clinical}
+    page: dict[str, Any] = {"tolerance": tolerance, "title": title, "fast": fast}
     page |= {"scale": scale, "thresholds": thresholds}
     data: Any = scan_files(source) if source.scans else None
     if data is None:

@@ -518,7 +518,7 @@ def _warnings(records: Records) -> list[str]:
     contradicted = certain & (records.ones != records.count * records.score)
     if contradicted.any():
         count = int(records.count[contradicted].sum())
-        notes.append(f"{count:,} rows have a score of exactly 0 or 1 and the other outcome")
+        notes.append(f"Rows with a score of exactly 0 or 1 and the other outcome: {count:,}")
     clusters = 0 if records.unit is None else len(np.unique(records.unit))
     if 0 < clusters < _FEW_CLUSTERS:
         notes.append(f"only {clusters} clusters: too few to show that any segment is miscalibrated")

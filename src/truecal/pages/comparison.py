@@ -19,6 +19,7 @@ from truecal.plot.reliability import bin_frame
 from truecal.predictions.predictions import check_predictions
 
 _MAX_MODELS = 8  # curves whose colours and dashes differ
+_MAX_BANDS = 3  # models whose bands and bins do not hide each other
 _BINS = 10  # of equal mass, drawn beside each curve
 _ANSWERED_STEP = 2  # percent of rows answered between the points of a drawn curve
 
@@ -70,7 +71,8 @@ def gather_comparison(
     sources = {name: source_of(data, by=(), **settings) for name, data in models.items()}
     estimates = {name: sources[name].measure() for name in conclusion.ranking}
     risks = {name: tc.selective.risk_coverage(preds, resamples=99) for name, preds in with_rows.items()}
-    curves = {name: thin_curve(estimates[name].curve) for name in models}
+    curves = {name: curve for name in models if (curve := thin_curve(estimates[name].curve)) is not None}
+    detailed = sources if len(sources) <= _MAX_BANDS else {}
     ends = [fitted_limits(source.profile) for source in sources.values()]
     source = next(iter(sources.values()))
     return ComparisonPage(
@@ -82,10 +84,13 @@ def gather_comparison(
         conclusion=conclusion,
         estimates=estimates,
         models=[_model_row(name, e, with_rows.get(name), risks.get(name)) for name, e in estimates.items()],
-        curves={name: with_band(c, sources[name].profile, level) for name, c in curves.items() if c is not None},
+        curves={
+            name: with_band(curve, sources[name].profile, level) if name in detailed else curve
+            for name, curve in curves.items()
+        },
         bins=[
             {"name": name, **row}
-            for name, source in sources.items()
+            for name, source in detailed.items()
             for row in bin_frame(tc.BinnedECE(bins=_BINS, scheme="mass")(source.profile).bins, level)
         ],
         limits=(min(low for low, _ in ends), max(high for _, high in ends)),

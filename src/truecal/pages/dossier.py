@@ -13,12 +13,14 @@ from truecal.clinical.decisions import DecisionCurve
 from truecal.clinical.summaries import Clinical
 from truecal.errors import InputError, extra
 from truecal.lenses.lens import Lens
-from truecal.pages.model import FORESTS, MAX_FOREST_GROUPS, group_errors, slope_of
+from truecal.pages.model import group_errors
 from truecal.pages.records import Provenance
 from truecal.pages.render import picture, render, write_page
 from truecal.pages.sources import source_of
 from truecal.plot.display import Display
 
+_FORESTS = {"oe": "O/E ratio", "slope": "Calibration slope"}  # numbers that are drawn group by group
+_MAX_FOREST_GROUPS = 40  # that can be read on one page
 _THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # of the table of net benefit unless others are given
 
 
@@ -91,7 +93,7 @@ def write_dossier(
             tolerance=tolerance,
             profile=judged.profile,
             groups=group_errors(groups),
-            slope=slope_of(numbers),
+            slope=tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high),
             rows=rows,
         )
         provenance_options = {"lens": numbers.lens, "by": by, "level": level, "tolerance": tolerance, "seed": rng}
@@ -112,7 +114,7 @@ def write_dossier(
 
 
 def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
-    """Return addresses of the figures of the dossier by their captions; forest plots for up to MAX_FOREST_GROUPS sites."""
+    """Return addresses of the figures of the dossier by their captions; forest plots for up to _MAX_FOREST_GROUPS sites."""
     flexible = tc.plot.FlexibleDisplay.from_curves({"spline": result.curve}, scores=result.cohort.scores, plot=False)
     decision = tc.plot.DecisionDisplay.from_curve(curve, plot=False)
     figures = {
@@ -120,9 +122,9 @@ def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
         "distribution of the risks beneath.": _draw(flexible, 4.6),
         "Decision curve: net benefit of the model, with its interval.": _draw(decision, 4.6),
     }
-    if result.sites is not None and len(result.sites.names) <= MAX_FOREST_GROUPS:
+    if result.sites is not None and len(result.sites.names) <= _MAX_FOREST_GROUPS:
         height = min(1.0 + 0.3 * (len(result.sites.names) + 2), 12.6)  # figure and caption stay on one page
-        for name, title in FORESTS.items():
+        for name, title in _FORESTS.items():
             display = tc.plot.ForestDisplay.from_sites(result.sites, name, plot=False)
             figures[f"{title} by {' x '.join(result.sites.by)}."] = _draw(display, height)
     return figures

@@ -65,8 +65,7 @@ def report(x: Reported, /, path: str | os.PathLike[str], **settings: Any) -> Pat
     - `select` : which rows the page is about; rows selected by their label are judged in a section of their own.
     - `by` : columns of the predictions; adds a table of their groups, and a search for segments.
     - `tolerance` (0.02) : the largest acceptable error, which the verdict is about; `level` (0.95) : of every interval.
-    - `fast` (False) : leave out what takes seconds: segments, the clinical section, recalibration on held-out folds.
-    - `clinical` (False) : add the numbers of a clinical validation, with forest plots of groups.
+    - `fast` (False) : leave out what takes seconds: segments, recalibration on held-out folds.
     - `scale` : words for intervals of scores, such as ``{"low risk": (0, 0.1), "high risk": (0.1, 1)}``.
     - `thresholds` : scores from which one acts; the verdict then says what miscalibration costs there.
     - `source`, `files`, `rows` : name of the data, SHA-256 of its files by name, and RowCounts, for the headline and the box.

@@ -10,7 +10,6 @@ import numpy as np
 
 import truecal as tc
 from truecal import options
-from truecal.clinical.summaries import Clinical
 from truecal.errors import InputError, MissingExtraError, TruecalWarning
 from truecal.estimators.base import Estimator
 from truecal.estimators.estimate import Curve
@@ -21,16 +20,13 @@ from truecal.pages.render import Page
 from truecal.pages.sources import MAX_BINS, PageSource, cells_of, source_of
 from truecal.plot.display import default_scheme, fitted_limits
 from truecal.predictions.predictions import check_predictions
-from truecal.predictions.selection import Selection, check_selection, column
+from truecal.predictions.selection import Selection, check_selection
 
 Row = Mapping[str, Any]
 CurveRow = dict[str, list[float]]  # score, outcome, and the limits low and high of a band
 
-FORESTS = {"oe": "O/E ratio", "slope": "Calibration slope"}  # numbers of a validation that are drawn group by group
-MAX_FOREST_GROUPS = 40  # that can be read on one page
 _CURVE_POINTS = 400
 _MAX_CLASSES, _MAX_CLUSTERED_CLASSES = 200, 50  # in the table of classes, so that their tests take bounded time
-_MAX_CLINICAL_ROWS = 1_000_000
 _FOLDS = 5
 _MIN_ROWS = 100  # to fit a recalibration map
 _MAX_RECALIBRATED_ROWS, _MAX_RECALIBRATED_VALUES = 200_000, 1_000_000
@@ -60,7 +56,6 @@ class PageSettings:
     source: str | None = None
     command: str | None = None
     fast: bool = False
-    clinical: bool = False
     rng: int = 0
     scale: Mapping[str, tuple[float, float]] | None = None
     files: Mapping[str, str] | None = None
@@ -82,7 +77,7 @@ class ModelPage(Page):
     template = "model.html"
 
     def drawn(self) -> dict[str, object]:
-        """Return cells, curves, limits, forests, errors and remedies by name, which scripts draw."""
+        """Return cells, curves, limits, errors and remedies by name, which scripts draw."""
         errors = {
             name: {"value": estimate.value, "interval": estimate.interval, "p_value": estimate.p_value}
             for name, estimate in (("head", self.head), ("absolute", self.absolute))
@@ -90,7 +85,7 @@ class ModelPage(Page):
         remedies = () if self.recalibration is None else self.recalibration.rows
         curves = {row.name: thin_curve(row.error.curve) for row in remedies}
         return {
-            **self.pick("cells", "curves", "limits", "forests"),
+            **self.pick("cells", "curves", "limits"),
             **errors,
             "level": self.settings.level,
             "n": self.head.n,
@@ -160,7 +155,6 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
             tolerance=setting.tolerance,
             profile=profile,
             groups=group_errors(groups),
-            slope=None if parts["clinical"] is None else slope_of(parts["clinical"]),
             rows=setting.rows,
             losses=_decision_losses(rows, setting),
         ),
@@ -180,7 +174,6 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
         groups=groups,
         likert=None if setting.scale is None else _likert_rows(source, setting.scale),
         **parts,
-        forests={} if parts["clinical"] is None else _forest_rows(parts["clinical"]),
         context=list(_measure_in_context(data, setting)),
         cells=replace(cells, scale=cells.scale / source.design_effect()),
         limits=limits,
@@ -195,13 +188,12 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
 
 
 def _compute_slow_parts(source: PageSource, setting: PageSettings) -> tuple[dict[str, Any], dict[str, str]]:
-    """Compute segments, clinical section and recalibration by name, and the reasons for those that are absent.
+    """Compute segments and recalibration by name, and the reasons for those that are absent.
 
     A part is None if it was not asked for, does not apply, or is absent; all are with `fast`.
     """
     steps: dict[str, tuple[str, Callable[[], Any]]] = {
         "segments": ("searching for segments", lambda: source.audit(setting.tolerance)),
-        "clinical": ("validating clinically", lambda: _validate_clinically(source) if setting.clinical else None),
         "recalibration": ("recalibrating on held-out folds", lambda: recalibrate(source)),
     }
     parts, absent = dict.fromkeys(steps), {}
@@ -333,45 +325,7 @@ def _measure_in_context(data: object, setting: PageSettings) -> Iterator[tc.Esti
 
 
 # ----------------------------------------------------------------------------------------------------
-# Clinical validation and recalibration
-
-
-def _validate_clinically(source: PageSource) -> Clinical:
-    """Compute `tc.clinical.summary`, by sites if there are columns of at most MAX_FOREST_GROUPS groups, else with a note.
-
-    Raises AbsentPartError for sketches, top labels, pooled labels, and more than _MAX_CLINICAL_ROWS rows.
-    """
-    preds = source.preds
-    if preds is None or source.lens is None or source.top_label or source.lens.sample(preds).pooled:
-        raise AbsentPartError("A clinical validation judges the risk of one event, row by row.")
-    if len(preds) > _MAX_CLINICAL_ROWS:
-        raise AbsentPartError(
-            f"Curves of {len(preds):,} rows take longer than the rest of this page, which has them for up to "
-            f"{_MAX_CLINICAL_ROWS:,}; `tc.clinical.summary` computes them for any number."
-        )
-    groups = len(set(zip(*(column(preds, name).tolist() for name in source.by), strict=True))) if source.by else 0
-    if 0 < groups <= MAX_FOREST_GROUPS:
-        try:
-            return tc.clinical.summary(preds, by=list(source.by), **source.options)
-        except InputError as error:
-            note = f"No forest plot of the groups: {error}"
-    elif groups:
-        note = f"The forest plot is drawn for up to {MAX_FOREST_GROUPS} groups, not for {groups:,}"
-    numbers = tc.clinical.summary(preds, **source.options)
-    return replace(numbers, warnings=(*numbers.warnings, note)) if groups else numbers
-
-
-def slope_of(numbers: Clinical) -> tc.inference.Slope:
-    """Return the calibration slope with its limits, as evidence of a conclusion."""
-    return tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high)
-
-
-def _forest_rows(numbers: Clinical) -> dict[str, list[Row]]:
-    """Return the rows of every forest plot by its title; empty without sites."""
-    if numbers.sites is None:
-        return {}
-    frames = {name: tc.plot.ForestDisplay.from_sites(numbers.sites, name, plot=False).frame() for name in FORESTS}
-    return {FORESTS[name]: list(frame) for name, frame in frames.items()}
+# Recalibration
 
 
 def recalibrate(source: PageSource) -> tc.recalibration.Evaluation | None:
@@ -383,7 +337,9 @@ def recalibrate(source: PageSource) -> tc.recalibration.Evaluation | None:
     if preds is None:
         return None
     if len(preds) < _MIN_ROWS:
-        raise AbsentPartError(f"{len(preds)} rows are too few to fit and judge a recalibrator; {_MIN_ROWS} are needed.")
+        raise AbsentPartError(
+            f"At least {_MIN_ROWS} rows are needed to fit and judge a recalibration method, not {len(preds)}."
+        )
     try:
         methods: dict[str, Any] = {"Temperature scaling": tc.recalibration.TemperatureScaling(input="probs")}
     except MissingExtraError as error:

@@ -90,7 +90,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for function in (rounded, interval, formatted, sort_key, digits.points, digits.percent):
+    for function in (rounded, interval, formatted, sort_key, digits.points, digits.percent, digits.count_of):
         environment.filters[function.__name__] = function
     environment.filters |= {"p_value": digits.p_text, "p_equation": digits.p_equation, "prose": _prose, "zip": zip}
     environment.globals |= {

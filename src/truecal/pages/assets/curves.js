@@ -2,7 +2,6 @@
 
 const DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4], [4, 1], [12, 3, 2, 3, 2, 3]];
 const SERIES = ['bins', 'smooth', 'isotonic', 'third', 'ink', 'off', 'bars', 'open'];
-const MOST_BANDS = 3; // more would hide each other
 
 function seriesValues(names) {
   return { names, range: SERIES.slice(0, names.length).map(colour), dashes: DASHES.slice(0, names.length) };
@@ -29,6 +28,6 @@ function curvesSpec(curves, bins, description) {
     axisX: probabilityAxis(content.top_label ? 'Confidence' : 'Score'),
     axisY: probabilityAxis(outcome, AXIS_WIDTH),
   });
-  const banded = names.length <= MOST_BANDS ? names.filter((name) => curves[name].low) : [];
+  const banded = names.filter((name) => curves[name].low);
   return { ...spec, datasets: { diagonal: DIAGONAL, curves: names.flatMap(rowsOf), bands: banded.flatMap(rowsOf), bins: points } };
 }

@@ -16,7 +16,7 @@ function settings() {
     scheme: form.get('scheme'),
     norm: form.get('norm'),
     zoom: form.get('zoom'),
-    show: Object.fromEntries(PARTS.map(([name]) => [name, document.getElementById(`show-${name}`).checked])),
+    show: Object.fromEntries(PARTS.map(([name]) => [name, document.getElementById(`show-${name}`)?.checked])),
   };
 }
 
@@ -153,24 +153,6 @@ function specsOf(state) {
   return { reliability, histogram: chartSpec('histogram', axes), movement: chartSpec('movement', { colours, binRange: [1, content.most_bins] }) };
 }
 
-// One number per group with its interval; intervals are cut three median lengths beyond the outermost values.
-function forestSpec(title, rows) {
-  const ratio = title === 'O/E ratio';
-  const finite = rows.filter((row) => [row.value, row.low, row.high].every((v) => Number.isFinite(v) && (!ratio || v > 0)));
-  const at = ratio ? Math.log : (v) => v;
-  const back = ratio ? Math.exp : (v) => v;
-  const lengths = finite.map((row) => at(row.high) - at(row.low)).sort((a, b) => a - b);
-  const reach = 3 * (lengths[Math.floor(lengths.length / 2)] ?? 0.1);
-  const values = [at(1), ...finite.map((row) => at(row.value))];
-  const [lowest, highest] = [Math.min(...values), Math.max(...values)];
-  const ends = [Math.max(lowest - reach, Math.min(lowest, ...finite.map((row) => at(row.low)))), Math.min(highest + reach, Math.max(highest, ...finite.map((row) => at(row.high))))];
-  const margin = 0.04 * (ends[1] - ends[0]) || 0.1;
-  const scale = { type: ratio ? 'log' : 'linear', domain: [back(ends[0] - margin), back(ends[1] + margin)], nice: false, clamp: true, ...(ratio ? {} : { zero: false }) };
-  const words = rows.map((row) => `${row.site}: ${row.value?.toFixed(2)} (${row.low?.toFixed(2)} to ${row.high?.toFixed(2)})`).join('; ');
-  const spec = chartSpec('forest', { title, scale, sites: rows.map((row) => row.site), description: `${title}. ${words}` });
-  return { ...spec, datasets: { rows, ideal: [{ value: 1 }] } };
-}
-
 async function refresh() {
   for (const [chart, datasets] of Object.entries(rowsOf(settings()))) {
     if (!views[chart]) continue;
@@ -186,8 +168,6 @@ async function draw() {
   drawnParts = new Set(specs.reliability.layer.map(({ name }) => name));
   for (const [chart, datasets] of Object.entries(rowsOf(state))) await embed(chart, { ...specs[chart], datasets });
   if (document.getElementById('remedies')) await embed('remedies', curvesSpec(content.remedies, [], 'Calibration curves before and after recalibration, on held-out rows.'));
-  let index = 0;
-  for (const [title, rows] of Object.entries(content.forests)) await embed(`forest-${index += 1}`, forestSpec(title, rows));
 }
 
 let waiting = false;

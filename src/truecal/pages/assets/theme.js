@@ -62,7 +62,10 @@ const AXIS_WIDTH = { minExtent: 48, maxExtent: 48 };
 const ERRORS_ONLY = 1;
 const views = {};
 
-async function embed(chart, spec) {
+const widths = {};
+
+// Draw a chart; `width` computes its width, now and when the page gets another one.
+async function embed(chart, spec, width = plotWidth) {
   if (!document.getElementById(chart)) return;
   if (views[chart]) views[chart].finalize();
   const options = {
@@ -74,7 +77,8 @@ async function embed(chart, spec) {
     downloadFileName: `calibration-${chart}`,
   };
   const padding = { left: 5, right: 5, top: 5, bottom: 5 };
-  views[chart] = (await vegaEmbed(`#${chart}`, { width: plotWidth(), autosize: 'pad', padding, ...spec }, options)).view;
+  widths[chart] = width;
+  views[chart] = (await vegaEmbed(`#${chart}`, { width: width(), autosize: 'pad', padding, ...spec }, options)).view;
   document.querySelector(`#${chart} summary`)?.setAttribute('aria-label', `Save the chart as an image: ${spec.description}`);
 }
 
@@ -116,7 +120,7 @@ function startDrawing(draw) {
     room = null;
     if (plotWidth() === drawnWidth) return;
     drawnWidth = plotWidth();
-    next(() => Promise.all(Object.values(views).map((view) => view.width(plotWidth()).runAsync())));
+    next(() => Promise.all(Object.entries(views).map(([chart, view]) => view.width(widths[chart]()).runAsync())));
   }).observe(document.getElementById('reliability'));
   next(draw);
 }

@@ -31,8 +31,7 @@ function heatSpec() {
   const days = [...new Set(all.map((cell) => cell.at))].sort((a, b) => when(a) - when(b)).slice(-HEAT_DAYS);
   const recent = new Set(days);
   const reach = Math.max(content.tolerance * 4, 0.02);
-  const width = Math.max(200, document.getElementById('heat').clientWidth - 240);
-  const spec = chartSpec('heat', { days, width, errors: [-reach, -content.tolerance, content.tolerance, reach] });
+  const spec = chartSpec('heat', { days, errors: [-reach, -content.tolerance, content.tolerance, reach] });
   return { ...spec, datasets: { cells: all.filter((cell) => recent.has(cell.at)) } };
 }
 
@@ -45,6 +44,6 @@ async function drawGroup() {
 prepareTables();
 document.getElementById('group')?.addEventListener('change', () => next(drawGroup));
 startDrawing(async () => {
-  if (document.getElementById('heat')) await embed('heat', heatSpec());
+  if (document.getElementById('heat')) await embed('heat', heatSpec(), () => Math.max(200, document.getElementById('heat').clientWidth - 240));
   await drawGroup();
 });
