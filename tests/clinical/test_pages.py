@@ -64,12 +64,11 @@ class _Balance(HTMLParser):
         self.open, self.text = [], []
 
     def handle_starttag(self, tag, attrs):
-        if tag not in ("meta", "link", "path", "use", "br", "img"):
+        if tag not in ("meta", "link", "img", "br"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
-        if tag not in ("path", "use"):
-            assert self.open.pop() == tag
+        assert self.open.pop() == tag
 
     def handle_data(self, data):
         self.text.append(data)
