@@ -221,3 +221,14 @@ def test_sketches_of_rows_without_a_group_are_named_as_the_rows_are(truecal, tmp
         )
         names.append([group["group"] for group in json.loads(ran.out)["steps"][0]["groups"]])
     assert names[0] == names[1]
+
+
+def test_copies_of_a_sketch_are_named_when_sketches_are_added(truecal, tmp_path, logs):
+    copy, other = tmp_path / "copy.npz", tmp_path / "other.npz"
+    truecal("sketch", "save", logs / "part-0.parquet", "--out", tmp_path / "a.npz")
+    truecal("sketch", "save", logs / "part-1.parquet", "--out", other)
+    copy.write_bytes((tmp_path / "a.npz").read_bytes())
+    ran = truecal("sketch", "merge", tmp_path / "a.npz", other, copy, "--out", tmp_path / "sum.npz")
+    assert ran.code == 0
+    assert f"{copy} and {tmp_path / 'a.npz'} hold the same sketch" in ran.err
+    assert "hold the same sketch" not in truecal("sketch", "show", other).err

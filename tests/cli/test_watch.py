@@ -261,3 +261,8 @@ def test_the_page_is_written_by_a_process_of_its_own(processes, month, tmp_path)
     ran = processes.truecal("watch", "report", watch.save(state), "--out", page)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert page.exists()
+
+
+def test_an_update_of_many_days_says_once_what_was_read(truecal, month, tmp_path):
+    ran = truecal("watch", "update", tmp_path / "state.json", month, "--by", "model")
+    assert ran.err.count("label 'y'") == 1, ran.err

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -250,9 +251,15 @@ def show(file: str) -> Reply:
 
 
 def _add_sketches(paths: Sequence[str]) -> "tuple[tc.Sketch, int]":
-    """Return the sum of the sketches in files and folders, and their number; refuse a file named twice."""
+    """Return the sum of the sketches in files and folders, and their number; refuse a file named twice, say which are copies."""
     from truecal.engines.sources import refuse_twice
 
     files = [file for path in paths for file in sketch_files(path) or [path]]
     refuse_twice(files)
-    return tc.Sketch().merge(*map(tc.Sketch.load, files)), len(files)
+    total = tc.Sketch().merge(*map(tc.Sketch.load, files))
+    first: dict[bytes, str] = {}
+    for file in files:  # no error: small groups may hold equal rows
+        original = first.setdefault(sha256(Path(file).read_bytes()).digest(), file)
+        if original != file:
+            note(f"{file} and {original} hold the same sketch; if one is a copy, leave it out: its rows count twice")
+    return total, len(files)

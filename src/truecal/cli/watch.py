@@ -84,7 +84,8 @@ def update(
                 skipped[str(when)] = reason
                 continue
             show(f"watching {source.name}: {when}, {i + 1} of {len(batches)}")
-            data, dropped, data_lens = _read_batch(part)
+            # one line says what was read: the columns of the first batch
+            data, dropped, data_lens = _read_batch(replace(part, quiet=part.quiet or bool(steps)))
             if watching is None:
                 watching = tc.Watch(**given, lens=data_lens, by=source.by or None)
             predicted = of if of is not None or source.by or not dropped else len(data) + dropped
