@@ -43,7 +43,8 @@ def lists(rows, kind="float64", size=-1):
 
 
 INF = float("inf")
-DAY = dt.datetime(2026, 3, 1, 12)
+DAY, DURATION = dt.datetime(2026, 3, 1, 12), dt.timedelta(seconds=1.5)
+ZONED = pa.array([DAY] * 4, pa.timestamp("us", "Asia/Tokyo"))
 LISTS = [[0.25, 0.75], [0.5, 0.5], [0.125, 0.875], [1.0, 0.0]]
 PROBS, LOGITS = {"probs": "q*"}, {"logits": "z*"}
 HALF = np.full(4, 0.33203125, np.float32)  # a third in bfloat16
@@ -124,7 +125,28 @@ FILES = {
     "tiny weight": ("x.parquet", columns(w=[1e-300] * 4), {"weights": "w"}, "too small for sums"),
     "weights beyond counts": ("x.parquet", columns(w=[2.0**53, 4.0, 1.0, 1.0]), {"weights": "w"}, "counts are exact only up to"),
     "truth values as weights": ("x.parquet", columns(w=[True, True, False, True]), {"weights": "w"}, 3),
+    # columns of other types
+    "scores of durations": ("x.parquet", columns(p=pa.array([DURATION] * 4, pa.duration("us"))), {}, "numbers"),
+    "scores of text in lists": ("x.parquet", columns(q=[["0.5", "0.5"]] * 4), PROBS, "not (text|numbers)"),
+    "labels of times": ("x.parquet", columns(y=[DAY, DAY - DURATION] * 2), {}, "labels (in 'y' )?are [Dd]atetime"),
+    "labels of dates": ("x.parquet", columns(y=[DAY.date(), dt.date(2026, 1, 1)] * 2), {}, "labels (in 'y' )?are [Dd]ate"),
+    "first list missing": ("x.parquet", lists([None, *LISTS[1:]]), {**PROBS, "drop_null": True}, 3),
+    "classes as text": ("x.parquet", columns(y=[5, 7] * 2), {"classes": ["5", "7"]}, 4),
+    "classes as numbers": ("x.parquet", columns(y=["5", "7"] * 2), {"classes": [5, 7]}, "not among|the classes numbers"),
+    "decimal commas in the first column": ("x.csv", b"p;g;y\n0,75;a;1\n0,25;b;0\n", {}, 2),
     # selections
+    "missing values": ("x.parquet", columns(g=["a", None, "b", None]), {"select": tc.by_column("g", None)}, 2),
+    "missing numbers": ("x.parquet", columns(g=[1.0, None, float("nan"), 2.0]), {"select": tc.by_column("g", None)}, 2),
+    "others than a text": ("x.parquet", columns(g=["a", None, "b", None]), {"select": ~tc.by_column("g", "a")}, 3),
+    "others than a range": ("x.parquet", columns(g=[1, None, 3, None]), {"select": ~tc.by_column("g", low=2)}, 3),
+    "others than neither": ("x.parquet", columns(g=[1, None, 3, 5]), {"select": ~~tc.by_column("g", low=2)}, 2),
+    "a float32": ("x.parquet", columns(g=pa.array([0.1, 0.2] * 2, pa.float32())), {"select": tc.by_column("g", 0.1)}, 2),
+    "a range of decimals": ("x.parquet", columns(g=[Decimal("1.5"), None] * 2), {"select": tc.by_column("g", low=1)}, 2),
+    "a date as text": ("x.parquet", columns(g=[DAY.date(), None] * 2), {"select": tc.by_column("g", "2026-03-01")}, 2),
+    "a time as text": ("x.parquet", columns(g=[DAY, None] * 2), {"select": tc.by_column("g", "2026-03-01T12:00")}, 2),
+    "no time": ("x.parquet", columns(g=[DAY, None] * 2), {"select": tc.by_column("g", "noon", 12)}, "no row is left"),
+    "a time with a zone": ("x.parquet", columns(g=ZONED), {"select": tc.by_column("g", "2026-03-01T13:00+01:00")}, 4),
+    "a time in UTC": ("x.parquet", columns(g=ZONED), {"select": tc.by_column("g", DAY)}, 4),
     "number among text": ("x.parquet", parquet(ROWS), {"select": tc.by_column("g", 1)}, "no row is left"),
     "text among numbers": ("x.parquet", columns(g=[1, 2, 1, 2]), {"select": tc.by_column("g", "1")}, "no row is left"),
     "a range of text": ("x.parquet", parquet(ROWS), {"select": tc.by_column("g", low=1)}, "column 'g' holds .* has no range"),
@@ -267,7 +289,6 @@ def test_groups_may_have_any_name(tmp_path, engine, weights):
         assert {group: parts[0].rows for group, parts in result.sketches.items()} == {("a",): 2, ("b",): 1}
 
 
-DURATION = dt.timedelta(seconds=1.5)
 # values of a column that rows are grouped by, and the names of the groups with their rows, or a part of the refusal
 GROUPS = {
     "whole numbers": ([3, 11, 3, None], {"3": 2, "11": 1, "missing": 1}),

@@ -8,8 +8,10 @@ so the pass that counts also checks.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
 from functools import reduce
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import narwhals as nw
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 import truecal as tc
 from truecal.errors import InputError
 from truecal.predictions import frames, validation
-from truecal.predictions.selection import Selection
+from truecal.predictions.selection import Selection, as_time
 from truecal.profile.cells import LEAST_ZONE, MIDDLE_ZONE, SPLIT, ZONE_CELLS
 from truecal.types import Float64s
 
@@ -229,7 +231,6 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
     outputs, stars = frames.match_outputs(names, request.predictions, request.classes)
     frames.refuse_shared(outputs, label, request.weights)
     frames.matching(names, [*request.needed, *request.by], "label, weights and groups")
-    frames.refuse_nested(schema, [*request.needed, *request.by], "labels, weights and groups")
     used = [*outputs, *request.needed, *request.by]
     syntax = next((name for name in used if frame.implementation.is_spark_like() and re.search("[.`]", name)), None)
     if syntax is not None:
@@ -237,14 +238,11 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
             f"Spark takes . and ` in the name {syntax!r} as syntax; rename the column, or read it with engine='polars' "
             "(--engine polars)"
         )
-    for name in [*outputs, *request.needed[1:]]:
-        if not (
-            schema[name].is_numeric() or schema[name].is_boolean() or isinstance(schema[name], (nw.List, nw.Array))
-        ):
-            _refuse_empty(frame)
-            raise InputError(
-                f"column {name!r} holds {schema[name]}, not numbers; name the columns of predictions and weights"
-            )
+    try:
+        refuse_unfit_types(schema, outputs, request)
+    except InputError:
+        _refuse_empty(frame)
+        raise
     listed = 0
     if isinstance(schema[outputs[0]], (nw.List, nw.Array)):
         listed = _classes_in_lists(frame, outputs)
@@ -254,7 +252,8 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
         )
     count = listed or max(len(outputs), 2)
     is_text = isinstance(schema[label], (nw.String, nw.Categorical, nw.Enum))
-    classes = frames.class_names(outputs, request.predictions, stars, request.classes, numeric=not is_text)
+    given = _classes_as_labels(request, is_text=is_text)
+    classes = frames.class_names(outputs, request.predictions, stars, given, numeric=not is_text)
     if classes is None and is_text:
         _refuse_empty(frame)
         raise InputError(
@@ -272,6 +271,32 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
         whole_labels=schema[label].is_integer(),
         logits=request.logits is not None,
         output_names=tuple(outputs),
+    )
+
+
+def refuse_unfit_types(schema: Mapping[str, Any], outputs: Sequence[str], request: ColumnRequest) -> None:
+    """Refuse predictions and weights that are not numbers, labels that are times, and groups and labels of several values."""
+    singles = [name for name in (*request.needed, *request.by) if name in schema]
+    frames.refuse_nested(schema, singles, "labels, weights and groups")
+    for name in [*outputs, *request.needed[1:]]:
+        dtype = schema[name]
+        inner = dtype.inner if isinstance(dtype, (nw.List, nw.Array)) else dtype
+        if not (inner.is_numeric() or inner.is_boolean()):
+            raise InputError(f"column {name!r} holds {dtype}, not numbers; name the columns of predictions and weights")
+    if schema[request.label].is_temporal():
+        raise InputError(f"labels in {request.label!r} are {schema[request.label]}; give numbers or text")
+
+
+def _classes_as_labels(request: ColumnRequest, *, is_text: bool) -> Sequence[object] | None:
+    """Return the classes as values of the label, whole numbers also if written as text; refuse text for numbers and the reverse."""
+    classes = request.classes
+    if classes is None or all(isinstance(name, str) == is_text for name in classes):
+        return classes
+    if not is_text and all(str(name).lstrip("-").isdigit() for name in classes):
+        return [int(str(name)) for name in classes]
+    kinds = ("text", "numbers") if is_text else ("numbers", "text")
+    raise InputError(
+        f"labels in {request.label!r} are {kinds[0]}, and the classes {kinds[1]}; list them as the labels are"
     )
 
 
@@ -306,14 +331,13 @@ def _refuse_empty(frame: Any) -> None:
 
 
 def _classes_in_lists(frame: Any, outputs: list[str]) -> int:
-    """Return the number of classes: the length of the list in the first row; refuse several columns, no row, or null there."""
+    """Return the number of classes: the length of the first list; refuse several columns and no list."""
     if len(outputs) > 1:
         raise InputError(f"{len(outputs)} list columns match; name one column of lists, or plain columns")
-    first = frame.select(nw.col(outputs[0]).list.len().alias("length")).head(1).collect()
-    if len(first) == 0 or first["length"][0] is None:
-        raise InputError(
-            f"column {outputs[0]!r} starts with nothing, so the number of classes is not known; list them in classes="
-        )
+    lists = frame.filter(~nw.col(outputs[0]).is_null())
+    first = lists.select(nw.col(outputs[0]).list.len().alias("length")).head(1).collect()
+    if len(first) == 0:
+        raise InputError(f"column {outputs[0]!r} has no values; nothing is left to judge")
     return int(first["length"][0])
 
 
@@ -427,13 +451,29 @@ class _EngineRows:
         return probs[1] if self.columns.count == 2 else nw.max_horizontal(*probs)
 
     def among(self, name: str, values: tuple[object, ...]) -> Any:
-        """Return an expression: whether a column has one of these values; null if it is null, and text equals no number."""
-        dtype, comparisons = self._dtype(name), []
-        for value in values:  # no number equals text
-            is_text = isinstance(value, str)
-            differs = (is_text and dtype.is_numeric()) or (not is_text and isinstance(dtype, nw.String))
-            comparisons.append(~nw.col(name).is_null() & nw.lit(False) if differs else nw.col(name) == literal(value))
-        return _any_of(comparisons)
+        """Return an expression: whether a column has one of these values; text, numbers and times equal none of another kind."""
+        dtype, present = self._dtype(name), nw.col(name)
+        missing = present.is_null() | present.is_nan() if dtype.is_float() else present.is_null()
+        return _any_of(missing if value is None else self._equals(present, dtype, value) for value in values)
+
+    def _equals(self, present: Any, dtype: Any, value: Any) -> Any:
+        """Return an expression: whether a column equals a value as it does in memory."""
+        if dtype.is_temporal():
+            value = as_time(value)
+            if isinstance(dtype, nw.Date) and isinstance(value, datetime) and value.time() == time():
+                value = value.date()
+            elif isinstance(dtype, nw.Datetime) and isinstance(value, date):
+                value = value if isinstance(value, datetime) else datetime.combine(value, time())
+                zone = dtype.time_zone  # polars compares times of one zone only
+                value = value if zone is None else value.replace(tzinfo=UTC).astimezone(ZoneInfo(zone))
+        elif isinstance(dtype, (nw.Float32, nw.Float16)) and isinstance(value, float):
+            value = float(np.float32(value))  # as numpy compares
+        kinds = (str, date)  # any other value is a number
+        is_object = isinstance(dtype, (nw.Object, nw.Unknown))
+        column_kind = [isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)), dtype.is_temporal()]
+        if not is_object and [isinstance(value, kind) for kind in kinds] != column_kind:
+            return ~present.is_null() & nw.lit(False)
+        return present == literal(value)
 
     def numbers(self, name: str) -> Any:
         """Return a column of numbers or booleans as an expression; refuse others."""
@@ -441,6 +481,10 @@ class _EngineRows:
         if not (dtype.is_numeric() or dtype.is_boolean()):
             raise InputError(f"column {name!r} holds {dtype}, which has no range; select by value instead")
         return nw.col(name)
+
+    def others(self, selected: Any) -> Any:
+        """Return an expression: whether a row is not selected; null is not."""
+        return ~selected.fill_null(False)
 
     def _dtype(self, name: str) -> Any:
         """Return the narwhals type of a column; refuse an unknown one."""

@@ -25,6 +25,7 @@ from truecal.engines.columns import (
     arrays_as_lists,
     as_filter,
     choose_columns,
+    refuse_unfit_types,
     text_labels,
     with_present,
     with_probs,
@@ -91,6 +92,7 @@ def parts_of(
     ]
     for file, schema, values in zip(files, schemas, folder_constants, strict=True):
         refuse_different_columns(file, schema, values, files[0], list(schemas[0]), request)
+        refuse_unfit_types(schema, frames.matching(list(schema), request.predictions, "predictions")[0], request)
     if any(schema != schemas[0] for schema in schemas):
         return [FilePart([file], values) for file, values in zip(files, folder_constants, strict=True)]
     groups: dict[tuple[object, ...], FilePart] = {}
@@ -126,8 +128,8 @@ def refuse_different_columns(
 ) -> None:
     """Refuse a file that lacks requested columns or has unfit ones, or other columns of predictions than the first file.
 
-    `schema` has the types of its columns as the file states them, which some engines do not keep (names that differ in case,
-    durations); `folders` the columns in the names of its folders; `firsts` are the columns of the file `first`.
+    `schema` has its columns as the file names them, which some engines do not keep (names that differ in case), `folders` the
+    columns in the names of its folders; `firsts` are the columns of the file `first`.
     """
     name, first_name = Path(file).name, Path(first).name
     try:
@@ -135,7 +137,6 @@ def refuse_different_columns(
         used = [*request.needed, *request.by]
         frames.matching([*schema, *folders], used, "label, weights and groups")
         frames.refuse_twins([*schema, *folders], [*outputs, *used])
-        frames.refuse_nested(schema, [name for name in used if name in schema], "labels, weights and groups")
     except InputError as error:
         raise FileError(f"{name}: {error}") from error
     expected = frames.matching(firsts, request.predictions, "predictions")[0]

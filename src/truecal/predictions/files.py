@@ -229,7 +229,7 @@ def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
     first = text.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     # separators inside quotes do not count
     separator = max(_SEPARATORS, key=re.sub(r'"[^"]*"', "", first).count)
-    decimal_commas = separator == ";" and re.search(rb";\s*-?\d+,\d+\s*(;|\r?\n|$)", text[:65536]) is not None
+    decimal_commas = separator == ";" and re.search(rb"[\n;][ \t]*-?\d+,\d+\s*(;|\r?\n|$)", text) is not None
     duplicates = [name for name, count in Counter(_header(first, separator)).items() if count > 1 and name]
     if duplicates:
         raise FileError(f"{file}: two columns are named {duplicates[0]!r}; rename one of them")

@@ -9,7 +9,8 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from functools import partial
 from types import ModuleType
 from typing import Any, Literal, Protocol
@@ -44,6 +45,9 @@ class Rows(Protocol):
     def numbers(self, name: str) -> Any:
         """Return a column of numbers, for a range."""
 
+    def others(self, selected: Any) -> Any:
+        """Whether a row is not selected, nor its value missing where `selected` does not say so."""
+
     def passing(self, name: str, test: Callable[[NDArray[Any]], Any]) -> Any:
         """Whether the rows of a column pass a test in Python."""
 
@@ -67,20 +71,30 @@ class RowsInMemory:
     def among(self, name: str, values: tuple[object, ...]) -> Mask:
         """Whether a column has one of these values; missing values equal none but None."""
         present = column(self.preds, name)
+        missing: Mask = present != present
         if present.dtype == object:  # a missing value cannot always say whether it equals another
-            present = np.array([None if validation.is_missing(value) else value for value in present], object)
+            missing = np.fromiter(map(validation.is_missing, present), bool, len(present))
+            present = np.where(missing, np.array(None, object), present)
         chosen = np.zeros(len(self.preds), bool)
         for value in values:
-            chosen |= np.asarray(present == value, bool)
+            if present.dtype.kind == "M" and isinstance(as_time(value), date):
+                value = np.datetime64(as_time(value))
+            chosen |= missing if value is None else np.asarray(present == value, bool)
         return chosen
 
     def numbers(self, name: str) -> NDArray[Any]:
         """Return a column of numbers; refuse text and dates."""
         values = column(self.preds, name)
+        if values.dtype == object and all(isinstance(value, (Decimal, type(None))) for value in values):
+            values = values.astype(np.float64)
         if values.dtype.kind not in "iufb":
             kind = validation.kind_in_words(values)
             raise InputError(f"column {name!r} holds {kind}, which has no range; select by value instead")
         return values
+
+    def others(self, selected: Mask) -> Mask:
+        """Return the opposite of a mask."""
+        return ~selected
 
     def passing(self, name: str, test: Callable[[NDArray[Any]], Any]) -> Mask:
         """Apply a test to a whole column; refuse an answer that is not one bool per row."""
@@ -162,7 +176,7 @@ def _join_conditions(
 
 def _negate(condition: Callable[[Rows], Any], rows: Rows) -> Any:
     """Evaluate the opposite of a condition, row by row."""
-    return ~condition(rows)
+    return rows.others(condition(rows))
 
 
 def _within(values_of: Callable[[Rows], Any], low: float, high: float, closed: Closed, rows: Rows) -> Any:
@@ -398,6 +412,16 @@ def group_rows(preds: Predictions, columns: Sequence[str]) -> RowGroups:
     Missing values form the group "missing".
     """
     return RowGroups.from_categories([categories(preds, name) for name in columns])
+
+
+def as_time(value: Any) -> Any:
+    """Return a value to compare with times: text in ISO format as a datetime, one with a zone in UTC without it."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return value
+    return group_value(value, "")
 
 
 def name_groups(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], str]:
