@@ -77,9 +77,9 @@ def test_missing_values_of_pandas_are_missing_everywhere():
 
 def test_groups_are_what_the_values_are():
     """Zero has one group, an empty text a name, times of nanoseconds are no numbers, and a comma joins no two sites."""
-    assert [*tc.Watch(by="zero").update(TABLE, at=1).groups] == [("0.0",)]
+    assert [*tc.Watch(by="zero").update(TABLE, at=1).groups] == [("0",)]
     assert "all rows" not in str(tc.Watch(by="blank").update(TABLE, at=np.int64(1)))
-    assert "2020-01-01T00:00:00" in str(tc.subgroups(TABLE, by="day"))
+    assert "2020-01-01 00:00:00" in str(tc.subgroups(TABLE, by="day"))
     assert len(tc.clinical.summary(TABLE, by=["comma", "more"]).sites.names) == 2
 
 

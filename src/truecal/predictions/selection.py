@@ -71,10 +71,10 @@ class RowsInMemory:
     def among(self, name: str, values: tuple[object, ...]) -> Mask:
         """Whether a column has one of these values; missing values equal none but None."""
         present = column(self.preds, name)
-        missing: Mask = present != present
-        if present.dtype == object:  # a missing value cannot always say whether it equals another
-            missing = np.fromiter(map(validation.is_missing, present), bool, len(present))
-            present = np.where(missing, np.array(None, object), present)
+        # of objects a missing one cannot always say whether it equals another
+        is_object = present.dtype == object
+        missing: Mask = validation.find_missing(present.tolist()) if is_object else present != present
+        present = np.where(missing, np.array(None, object), present) if is_object else present
         chosen = np.zeros(len(self.preds), bool)
         for value in values:
             if present.dtype.kind == "M" and isinstance(as_time(value), date):
