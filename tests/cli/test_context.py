@@ -34,6 +34,7 @@ def files(tmp_path):
     frame().write_csv(tmp_path / "a.csv")
     frame(sharpness=3.0).write_csv(tmp_path / "b.csv")
     frame().write_parquet(tmp_path / "a.parquet")
+    (tmp_path / "groups.json").write_text(json.dumps(GROUPS))
     return tmp_path
 
 
@@ -42,6 +43,7 @@ CASES = {
     "canonical": (["--lens", "canonical"], {"lens": tc.Canonical()}),
     "all-labels": (["--lens", "all-labels"], {"lens": tc.AllLabels()}),
     "one class": (["--lens", "class=wolf"], {"lens": tc.OneClass("wolf")}),
+    "groups": (["--lens", "grouping={folder}/groups.json"], {"lens": tc.Grouping(GROUPS)}),
     "norm": (["--lens", "top-2", "--norm", "2"], {"lens": tc.TopK(2), "estimator": tc.GeneralizedECE(norm=2)}),
     "an interval": (["--select", "output=0.6:"], {"lens": tc.TopLabel(), "select": tc.by_output(low=0.6)}),
     "labels": (
@@ -87,6 +89,7 @@ def test_rows_of_a_label_stand_beside_a_calibrated_model(truecal, files):
         (["--lens", "top-9"], "only 4 classes"),
         (["--lens", "top-2", "--bins", "5"], "--bins is for one probability"),
         (["--lens", "top"], "there is no lens 'top'"),
+        (["--lens", "grouping=nowhere.json"], "cannot read the grouping"),
         (["--select", "site"], "--select is label="),
         (["--select", "nope=1"], "no column 'nope'"),
         (["--select", "age=old"], "holds numbers"),
@@ -114,13 +117,13 @@ def test_likert_with_words_of_ones_own(truecal, files):
 
 
 def test_comparison_and_gate_in_context(truecal, files):
-    both = (files / "a.csv", files / "b.csv", "--lens", "top-2", "--resamples", "199")
+    both = (files / "a.csv", files / "b.csv", "--lens", f"grouping={files}/groups.json", "--resamples", "199")
     ran = truecal("compare", *both, "--max-increase", "0.01", "--json")
     record = json.loads(ran.out)
     models = {name: predictions(frame(sharpness=s)) for name, s in (("a", 1.8), ("b", 3.0))}
     for name, preds in models.items():
         assert {model["name"]: model["value"] for model in record["models"]}[name] == pytest.approx(
-            float(tc.measure(preds, lens=tc.TopK(2)).value), abs=1e-12
+            float(tc.measure(preds, lens=tc.Grouping(GROUPS)).value), abs=1e-12
         )
     assert ran.code == 1
     assert record["pairs"][0]["low"] > 0.01

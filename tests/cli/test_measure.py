@@ -180,3 +180,31 @@ def test_out_holds_what_would_be_printed(truecal, binary_csv, tmp_path):
 
 def test_cited_errors_have_words_and_names_of_their_own(truecal, binary_csv):
     assert "Kolmogorov-Smirnov calibration error" in truecal("measure", binary_csv, "--estimator", "ks").out
+
+
+def test_another_tool_s_number_stands_beside_ours_with_the_reasons(truecal, tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("p,y\n0.95,1\n1.0,0\n0.95,1\n1.0,1\n0.3,0\n0.2,0\n")
+    ran = truecal(
+        "measure", path, "--label", "y", "--estimator", "binned", "--bins", 10, "--like", "torchmetrics", "--json"
+    )
+    ours, theirs = json.loads(ran.out)["results"]
+    assert (round(ours["value"], 4), round(theirs["value"], 4)) == (0.2333, 0.2667)
+    assert theirs["warnings"][0] == "as torchmetrics computes it: a score of exactly 1 has a bin of its own"
+    refused = truecal("measure", path, "--label", "y", "--like", "torchmetrics", "--max-error", 0.1)
+    assert refused.code == 2
+    assert "leave out --max-error" in refused.err
+
+
+def test_another_tool_s_number_says_what_it_is_about(truecal, binary_csv):
+    """relplot judges the probability of the positive class as we do, HELM the predicted class."""
+
+    def lens_and_reason(tool):
+        theirs = json.loads(truecal("measure", binary_csv, "--like", tool, "--json").out)["results"][1]
+        return theirs["lens"], theirs["warnings"][0]
+
+    assert lens_and_reason("relplot")[0] == "positive class"
+    assert lens_and_reason("helm") == (
+        "top label",
+        "as helm computes it: it is about the top label, ours about the positive class",
+    )

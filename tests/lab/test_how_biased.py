@@ -110,7 +110,7 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (("power", "--world", "mars"), "'mars' is not one of 'resnet110_c10'"),
+            (("power", "--world", "mars"), "there is no world 'mars'"),
             (("power", "--alpha", "0"), "alpha must lie"),
             (("power", "--error", "2"), "error must lie"),
             (("bias", "missing.csv"), "no file missing.csv"),

@@ -1,5 +1,6 @@
 """Where predictions come from and how they are judged: the options that commands share, and reading what they name."""
 
+import json
 import shlex
 import sys
 import tempfile
@@ -154,8 +155,21 @@ def _typed_value(column: str, word: str, kind: str) -> object:
 
 def make_lens(word: str, classes: Mapping[str, object]) -> "Lens | None":
     """Make the lens of --lens, None for "auto", which leaves the choice to the library; `classes` are the classes by their text."""
+    if word.startswith("grouping="):
+        return _read_grouping(word.removeprefix("grouping="), classes)
     lens: Lens | None = None if word == "auto" else names.lens_named(word, classes).of(tc.lenses)
     return lens
+
+
+def _read_grouping(file: str, classes: Mapping[str, object]) -> "Lens":
+    """Read a Grouping lens from a JSON file {"group": ["class", ...], ...}; `classes` are the classes by their text."""
+    try:
+        groups = json.loads(read_text(file, "grouping"))
+    except json.JSONDecodeError as error:
+        raise FileError(f"cannot read the grouping in {file}: it is not JSON ({error})") from error
+    if not isinstance(groups, dict) or not all(isinstance(members, list) for members in groups.values()):
+        raise FileError(f'{file} must hold one JSON object of lists of classes, such as {{"pet": ["cat", "dog"]}}')
+    return tc.Grouping({name: [classes.get(str(m), m) for m in members] for name, members in groups.items()})
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -325,7 +339,7 @@ class OneFile(PlainFile):
     """A file that is judged through a lens.
 
     --lens LENS  What is judged: auto (the positive class of two, else the top label), top-label, positive, all-label,
-                 class-wise, canonical, top-K or class=NAME.
+                 class-wise, canonical, top-K, class=NAME or grouping=FILE (JSON: lists of classes by the name of their group).
     """
 
 

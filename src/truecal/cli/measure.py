@@ -14,6 +14,7 @@ from truecal.cli.output import Reply, Statement, working
 from truecal.cli.scan import group_by, scan_files
 from truecal.errors import InputError
 from truecal.inference.conclusion import GroupError, RowCounts, conclude, stated_values
+from truecal.inference.conventions import like_for
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.selection import group_rows
 from truecal.table import Frame
@@ -34,11 +35,12 @@ Data = Loaded | tc.engines.Scan
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """An estimate of a group: columns `by` and value `group` ("" for all rows)."""
+    """An estimate of a group: columns `by` and value `group` ("" for all rows), and `tool` if another tool defines it."""
 
     by: str
     group: str
     estimate: "tc.Estimate"
+    tool: str = ""
 
     def record(self) -> dict[str, object]:
         """Return the estimate as `--json` prints it, with the group if there is one."""
@@ -49,8 +51,8 @@ class GroupEstimate:
 
     @property
     def estimator_word(self) -> str:
-        """Name of the estimator on the command line."""
-        return names.word_of(type(self.estimate.estimator).__name__, names.ESTIMATORS)
+        """Name of the estimator on the command line, or of the other tool."""
+        return self.tool or names.word_of(type(self.estimate.estimator).__name__, names.ESTIMATORS)
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
@@ -85,6 +87,7 @@ def measure(
     options: EstimatorOptions,
     *,
     max_error: Probability | None = None,
+    like: str | None = None,
     values: bool = False,
     clinical: bool = False,
     net_benefit: bool = False,
@@ -101,6 +104,7 @@ def measure(
     data fails as well as too large an error (exit 1). With --by, every group must pass.
 
     --max-error E       Gate: exit 1 unless the error is below this, at --level.
+    --like TOOL         Also the number of another tool, such as torchmetrics, and why it differs.
     --values            How often the outcome happened at each stated score.
     --clinical          O/E, intercept, slope, ICI, c-statistic, Brier score.
     --net-benefit       Net benefit of acting at --thresholds.
@@ -114,8 +118,12 @@ def measure(
         raise InputError(
             "--thresholds needs --net-benefit; truecal decision says what miscalibration costs at a threshold"
         )
-    if tables and (max_error is not None or len(tables) > 1):
-        raise InputError(f"{tables[-1]} cannot be combined with --max-error or another table")
+    if tables and (max_error is not None or like is not None or len(tables) > 1):
+        raise InputError(f"{tables[-1]} cannot be combined with --max-error, --like or another table")
+    if like is not None and (max_error is not None or source.by or source.scans):
+        raise InputError(
+            "--like compares all rows with another tool, row by row; leave out --max-error and --by, and give one file"
+        )
     if tables:
         return _other_table_reply(tables[0], source, options, thresholds)
     if options.estimator == "all" and max_error is not None:
@@ -134,6 +142,8 @@ def measure(
     if is_single and overall and (overall[0].estimate.interval is not None or max_error is not None):
         conclusion = _conclude(data, overall[0].estimate, max_error, measured)
     measured = measured or overall
+    if like is not None and isinstance(data, Loaded):
+        measured = [*measured, _estimate_of_tool(data, like, options, measured[0])]
     content: dict[str, object] = {"source": source.name, "level": options.level}
     if isinstance(data, tc.engines.Scan):
         content["scan"] = {"engine": data.engine, "rows": data.rows, "dropped": data.dropped}
@@ -182,6 +192,16 @@ def split_rows(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc
     """Split rows by the value of a column, or by the combination of values of several: Predictions by name, in their order."""
     groups = group_rows(preds, columns)
     return {name: preds.take(rows) for name, rows in zip(groups.names, groups.rows(), strict=True)}
+
+
+def _estimate_of_tool(data: Loaded, tool: str, options: EstimatorOptions, ours: GroupEstimate) -> GroupEstimate:
+    """Measure the rows as another tool does; warnings of the estimate list how its definition, and its lens, differ from `ours`."""
+    convention = like_for(data.preds, tool)
+    estimate = convention.measure(data.preds, level=options.level, rng=options.seed)
+    lens = ours.estimate.lens
+    reasons = () if estimate.lens == lens else (f"it is about the {estimate.lens}, ours about the {lens}",)
+    notes = [f"as {tool} computes it: {reason}" for reason in (*reasons, *convention.differs)]
+    return GroupEstimate("", "", replace(estimate, warnings=(*notes, *estimate.warnings)), tool)
 
 
 def _conclude(

@@ -76,7 +76,7 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
     # as the numpy kinds that `parse_selection` expects
     kinds = {name: "b" if t.is_boolean() else "f" if t.is_numeric() else "U" for name, t in dtypes.items()}
     named: dict[str, Any] = {kind: outputs if mapping else choice.outputs}
-    with working(f"scanning {source.name}"):
+    with working(f"scanning {source.name}") as show:
         scan = tc.scan(
             files,
             label=choice.label,
@@ -87,6 +87,7 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
             classes=scan_classes,
             engine=source.engine,
             drop_null=source.drop_null,
+            progress=lambda done, of: show(f"scanning {source.name}: {done} of {of} files"),
             **named,
         )
     if not source.quiet:

@@ -1,10 +1,11 @@
-"""The `truecal` command as click has it: its verbs, each imported on use."""
+"""The `truecal` command as click has it: its verbs, each imported on use, with the settings of a file."""
 
 from importlib import import_module
 
 import click
 
 from truecal import names
+from truecal.cli.settings import use_settings
 
 # Module and one line of help by verb, so that --help needs no module of a verb.
 VERBS = {
@@ -36,6 +37,7 @@ class LazyGroup(click.Group):
                 ctx.fail(f"there is no verb {cmd_name!r}{names.did_you_mean(cmd_name, VERBS)}")
             return None
         command: click.Command = getattr(import_module(f"truecal.cli.{VERBS[cmd_name][0]}"), cmd_name)
+        use_settings(ctx, cmd_name, command, VERBS)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -45,7 +47,10 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(None, "--version", package_name="truecal", message="truecal %(version)s")
-def truecal() -> None:
+@click.option(
+    "--config", metavar="FILE", help="Settings file to use instead of the nearest truecal.toml or pyproject.toml."
+)
+def truecal(config: str | None) -> None:
     """How far a classifier's confidence is from the truth, how sure that answer is, and what fixes it.
 
     \b

@@ -72,6 +72,11 @@ _SINGLE = "sums and edges are in single precision"
 _OWN_BIN = "a score of exactly 1 has a bin of its own"
 _OPEN_LEFT = "a score on an edge falls into the lower bin"
 _LINSPACE = "edges are accumulated steps, so that a score such as 0.3 may fall on the other side"
+_BINARY = {
+    "torchmetrics": {"task": "binary"},
+    "netcal": {"task": "binary"},
+    "uncertainty-calibration": {"mode": "binary"},
+}
 _NORMS = {"l1": 1.0, "l2": 2.0, "max": np.inf}
 
 
@@ -133,6 +138,13 @@ def like(tool: str, **options: Any) -> Convention:
         raise InputError(
             f"{tool}: {str(error).partition('() ')[2]}; see the list in tc.like's documentation"
         ) from error
+
+
+def like_for(preds: Predictions, tool: str) -> Convention:
+    """Return the convention of a tool for the task of the predictions: binary for one probability per row, where it has tasks."""
+    if tool == "relplot" and not preds.binary:
+        return like(tool, task="multiclass")
+    return like(tool, **(_BINARY.get(tool, {}) if preds.binary else {}))
 
 
 def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass") -> Convention:
