@@ -16,12 +16,14 @@ SHOWN = (
     "plot",
     "report",
     "study",
+    "zst",
     "onnx",
     "torch",
     "torchmetrics",
     "duckdb",
     "dask",
     "spark",
+    "all",
 )
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -58,6 +60,17 @@ def megabytes(name: str) -> float:
     return sum(sizes) / 1e6
 
 
+def listed(extra: str, extras: dict[str, list[str]]) -> list[str]:
+    """The requirements of an extra, with those of the extras it names."""
+    requirements: list[str] = []
+    for requirement in extras[extra]:
+        inner = re.match(r"truecal\[([\w,]+)\]", requirement)
+        requirements += (
+            [requirement] if inner is None else [r for name in inner[1].split(",") for r in listed(name, extras)]
+        )
+    return list(dict.fromkeys(requirements))
+
+
 def main() -> None:
     """Print the table."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -65,16 +78,10 @@ def main() -> None:
     print("| extra | brings | size |\n|---|---|---:|")
     print(f"| (none) | {', '.join(sorted(core))} | {sum(map(megabytes, core)):.0f} MB |")
     for extra in SHOWN:
-        listed = project["optional-dependencies"][extra]
-        direct = [r for r in listed if not r.startswith("truecal[")]
-        inside = [
-            r
-            for word in re.findall(r"truecal\[(\w+)\]", " ".join(listed))
-            for r in project["optional-dependencies"][word]
-        ]
-        brought = needed([*direct, *inside], set()) - core
-        titles = ", ".join(_NAME.match(r)[0] for r in [*direct, *inside])  # type: ignore[index]
-        print(f"| `{extra}` | {titles} | {sum(map(megabytes, brought)):.0f} MB |")
+        requirements = listed(extra, project["optional-dependencies"])
+        brought = needed(requirements, set()) - core
+        names = ", ".join(_NAME.match(r)[0] for r in requirements)  # type: ignore[index]
+        print(f"| `{extra}` | {names} | {sum(map(megabytes, brought)):.0f} MB |")
 
 
 if __name__ == "__main__":
