@@ -1,8 +1,8 @@
 """List every sentence that a user can see: `python -m tools.messages [FOLDER ...]` prints them, one a line, with their places.
 
 Read are the string literals of the package with at least three words (errors, warnings, labels, sentences of the command line and
-of pages; documentation strings only where they are the help of a command) and the text of HTML templates. A value that is filled
-in at run time is shown in braces.
+of pages; documentation strings only where they are the help of a command), the text of HTML templates, and the literals of scripts
+and of specifications of charts. A value that is filled in at run time is shown in braces.
 """
 
 import ast
@@ -79,6 +79,15 @@ def template_messages(path: Path) -> Iterator[Message]:
             yield str(path.relative_to(ROOT)), number, "page", text
 
 
+def script_messages(path: Path) -> Iterator[Message]:
+    """List the string literals of a script, or of a chart specification, with at least three words."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for text in re.findall(r"""'([^']*)'|"([^"]*)"|`([^`]*)`""", re.sub(r"^\s*//.*", "", line)):
+            words = "".join(text)
+            if len(re.findall(r"[A-Za-z]{2,}", re.sub(r"\$\{.*?\}", " ", words))) >= MIN_WORDS and " " in words:
+                yield str(path.relative_to(ROOT)), number, "page", words
+
+
 def messages(folders: list[str]) -> Iterator[Message]:
     """List the messages of the package, or of some of its folders and files."""
     for start in [PACKAGE / folder for folder in folders] or [PACKAGE]:
@@ -87,6 +96,8 @@ def messages(folders: list[str]) -> Iterator[Message]:
                 yield from sorted(python_messages(path), key=lambda message: message[1])
             elif path.suffix in (".html", ".jinja", ".j2"):
                 yield from template_messages(path)
+            elif path.suffix in (".js", ".json"):
+                yield from script_messages(path)
 
 
 if __name__ == "__main__":

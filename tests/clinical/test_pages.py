@@ -126,7 +126,7 @@ def test_the_dossier_says_how_many_rows_were_dropped(table, tmp_path):
     whole = write_dossier(PREDS, tmp_path / "all.html", rows=tc.inference.RowCounts(read=600, analysed=600)).read_text()
     assert "every one of 600 rows read was judged" in whole
     unknown = write_dossier(PREDS, tmp_path / "unknown.html").read_text()
-    assert "rows left out before this page are not known to it" in unknown
+    assert "how many rows were left out before is not known here" in unknown
 
 
 def test_the_headline_of_the_dossier_counts_the_slope_as_evidence(tmp_path):

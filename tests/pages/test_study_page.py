@@ -77,7 +77,7 @@ def test_the_finding_says_whether_the_intervals_support_it(page, store):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"low": pl.lit(None, pl.Float64)}, "There are no intervals"),
+        ({"low": pl.lit(None, pl.Float64)}, "Without intervals it is unknown"),
         ({"low": pl.col("value"), "high": pl.col("value")}, "Its interval lies below those of all 8 other models"),
     ],
 )
@@ -149,7 +149,7 @@ def test_warnings_and_selections_of_no_rows(store, tmp_path):
     bins = store.diagrams()
     odd = FakeStore(pl.concat([warned, empty]), pl.concat([bins, bins.with_columns(selection=pl.lit("without a row"))]))
     text = report_study(odd, tmp_path / "page.html").read_text()
-    assert f"{frame.height:,} numbers: <b>few rows</b>" in unescape(text)
+    assert f"{frame.height:,} results: <b>few rows</b>" in unescape(text)
     assert "<b>" not in text
     assert "without a row" not in text
 
@@ -158,7 +158,7 @@ def test_an_analysis_that_the_study_does_not_allow_says_why(tmp_path):
     one = fake_store(severities=(0.0,), recalibrators=("none",))
     text = report_study(one, tmp_path / "page.html").read_text()
     assert "Not possible for this study: the results hold no severity above 0" in unescape(text)
-    assert "What temperature does" not in text
+    assert "Before and after temperature" not in text
 
 
 @pytest.mark.full
@@ -248,7 +248,7 @@ def test_selections_lenses_of_classes_and_models_without_a_family(tmp_path):
     subset = pl.concat([frame, rare.cast(frame.schema), odd]).with_columns(family=None, size=None).cast(frame.schema)
     store = FakeStore(subset, fake_store(severities=(0.0,)).diagrams())
     text = report_study(store, tmp_path / "page.html").read_text()
-    assert text.index("What temperature does") < text.index("What vector does")
+    assert text.index("Before and after temperature") < text.index("Before and after vector")
     expected = means(fake_store(severities=(0.0,), recalibrators=("none", "temperature", "vector")), "rank-series-l2")
     shown = {unescape(row[0]): row[5] for row in before(text, "models-table") if row[2] == "digits"}
     assert shown == {name: f"{points[1]:.4f}" for name, points in expected.items()}

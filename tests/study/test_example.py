@@ -136,7 +136,7 @@ def test_the_command_trains_evaluates_and_writes_the_page(folder, capsys):
     assert "5 models, 40 prediction files" in captured
     page = (folder / "page.html").read_text()
     assert "Classifiers under shift" in page
-    assert "What temperature does" in page
+    assert "Before and after temperature" in page
     store = tc.study.Store(folder / "store")
     frame = store.frame()
     assert set(frame["model"]) == {model.name for model in plan(quick=True).models}

@@ -58,12 +58,14 @@ def gather_comparison(
         check_predictions(preds, tc.Sketch, name=name)
     check_lens(lens)
     if not 2 <= len(models) <= _MAX_MODELS:
-        raise InputError(f"two to {_MAX_MODELS} models can be compared on one page, not {len(models)}")
+        raise InputError(f"a page compares two to {_MAX_MODELS} models, not {len(models)}")
     with_rows = {name: data for name, data in models.items() if isinstance(data, tc.Predictions)}
     first = next(iter(with_rows.values()), None)
     page_lens = lens if lens is not None or first is None else default_lens(first)
     if first is not None and page_lens is not None and (page_lens.shares(first) is not None or page_lens.several):
-        raise InputError(f"the comparison page draws one probability per row; compare {page_lens} without a page")
+        raise InputError(
+            f"the comparison page needs one probability per row; tc.compare compares {page_lens} without a page"
+        )
     settings: dict[str, Any] = {"lens": page_lens, "level": level, "rng": rng}
     pairing: dict[str, Any] = {"reference": reference, "key": key, "paired": paired, "resamples": resamples}
     comparisons = tc.inference.compare_many(models, **pairing, **settings)

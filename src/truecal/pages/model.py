@@ -116,7 +116,7 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
     progress("measuring")
     if setting.select is not None and not isinstance(data, tc.Predictions):
         raise InputError(
-            "select= needs rows, and a sketch keeps sums; select where it is made: tc.scan(..., select=...)"
+            "select= needs rows, and a sketch holds only sums; select while scanning: tc.scan(..., select=...)"
         )
     # a lens on several probabilities, and rows selected by their label, are judged in a section of their own
     lens = None if setting.lens is None or setting.lens.several else setting.lens
@@ -133,18 +133,18 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
     score, rate = (float(profile.sums(name, profile.whole())[0, 0] / profile.total[0]) for name in ("c", "y"))
     if judged is not None and isinstance(head, tc.inference.JudgedEstimate):
         score, rate = float(judged.probs.mean()), head.accuracy[0]
-    progress("asking every estimator")
+    progress("computing other estimators")
     other_estimates = [(name, source.measure(estimator)) for name, estimator in _ESTIMATORS]
-    progress("judging groups")
+    progress("measuring groups")
     groups = source.subgroups()
-    progress("going through classes")
+    progress("measuring classes")
     has_classes = source.preds is not None and (source.preds.class_count > 2 or source.preds.multilabel)
     classes = per_class(source.preds, level=level) if has_classes and source.preds is not None else []
     parts, absent = _compute_slow_parts(source, setting)
     cells, limits, smooth = cells_of(profile), fitted_limits(profile), thin_curve(trusted.curve)
     provenance_options = {"level": level, "tolerance": setting.tolerance, "lens": source.lens_name}
     provenance_options |= {"by": ", ".join(source.by) or None, "rng": setting.rng}
-    progress("measuring in context")
+    progress("measuring other lenses")
     return ModelPage(
         title=setting.title,
         settings=setting,
@@ -213,7 +213,7 @@ def _decision_losses(data: object, setting: PageSettings) -> list[tc.inference.L
     if setting.thresholds is None:
         return []
     if not isinstance(data, tc.Predictions):
-        raise InputError("thresholds= needs rows, and a sketch keeps sums; give Predictions")
+        raise InputError("thresholds= needs rows, and a sketch holds only sums; give Predictions")
     loss = tc.decision_loss(data, setting.thresholds, lens=setting.lens, level=setting.level, rng=setting.rng)
     assert isinstance(loss, tc.scores.DecisionLoss)
     return [loss.at(t) for t in setting.thresholds]

@@ -272,7 +272,7 @@ def gather_study(store: Any, *, title: str | None = None, command: str | None = 
     results = Results.of(store, frame)
     return StudyPage(
         title=title or name,
-        facts=[*(f"{n} {one if n == 1 else many}" for n, one, many in counts), f"{frame.height:,} numbers"],
+        facts=[*(f"{n} {one if n == 1 else many}" for n, one, many in counts), f"{frame.height:,} results"],
         finding=_describe_best(results),
         level=frame["level"].drop_nulls().max() or 0.95,
         warnings=_warnings(frame),
@@ -297,7 +297,7 @@ def _describe_best(results: Results) -> tuple[str, str]:
     if not others.height:
         return finding, "There is no other model to compare it with."
     if models["low"].null_count() or models["high"].null_count():
-        return finding, "There are no intervals: whether the first place is chance is unknown."
+        return finding, "Without intervals it is unknown whether the first place is due to chance."
     overlaps = others.filter(pl.col("low") <= best["high"]).height
     if not overlaps:
         return finding, f"Its interval lies below those of all {others.height} other models."
@@ -306,10 +306,10 @@ def _describe_best(results: Results) -> tuple[str, str]:
 
 
 def _warnings(frame: Any) -> list[str]:
-    """Return the most frequent warnings of a store as "count numbers: text", at most _MAX_WARNINGS, and how many more."""
+    """Return the most frequent warnings of a store as "count results: text", at most _MAX_WARNINGS, and how many more."""
     kinds = frame.filter(pl.col("warnings") != "").group_by("warnings").agg(pl.len())
     kinds = kinds.sort(["len", "warnings"], descending=[True, False])
-    listed = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
+    listed = [f"{count:,} results: {text}" for text, count in kinds.rows()]
     remaining = len(listed) - _MAX_WARNINGS
     return [*listed[:_MAX_WARNINGS], *([f"and {remaining} more"] if remaining > 0 else [])]
 

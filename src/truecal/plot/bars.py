@@ -87,7 +87,7 @@ class InterventionsDisplay(Display):
         if "if_calibrated" in self._frame:
             if_calibrated = np.array(self._columns("if_calibrated")[0], float)
             rows = np.isfinite(if_calibrated)
-            style = {"colors": text_color(), "linewidth": 2, "label": "if it were calibrated"}
+            style = {"colors": text_color(), "linewidth": 2, "label": "if calibrated"}
             ax.hlines(if_calibrated[rows], x[rows] - width / 2, x[rows] + width / 2, **style)
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.set(ylabel=self.ylabel)

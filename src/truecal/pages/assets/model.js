@@ -107,7 +107,7 @@ function describe(state, rows, error) {
     ? `; rank-series estimate, which needs no bins: ${band.value.toFixed(digits)} [${band.low.toFixed(digits)}, ${band.high.toFixed(digits)}]`
     : '';
   const outside = state.zoom === 'fit' ? sharesOutside() : 0;
-  document.getElementById('outside-view').textContent = outside > 0 ? ` ${(100 * outside).toPrecision(2)}% of the scores lie beyond these axes.` : '';
+  document.getElementById('outside-view').textContent = outside > 0 ? ` ${(100 * outside).toPrecision(2)}% of the scores lie outside these axes.` : '';
   fillBinTable(rows);
 }
 
