@@ -41,7 +41,7 @@ def test_every_model_is_a_dot_sized_within_its_family(frame):
     table = draw_points(frame, ax)
     figure.canvas.draw()
     groups = [c for c in ax.collections if isinstance(c, PathCollection)]
-    dots = sorted(tuple(point) for group in groups for point in group.get_offsets().data)
+    dots = sorted(tuple(point) for group in groups for point in np.asarray(group.get_offsets()).tolist())
     assert dots == sorted(table.select("error", "value").iter_rows())
     assert {len(set(group.get_sizes())) for group in groups} == {3}  # three sizes in each family
     segments = sum(len(c.get_segments()) for c in ax.collections if isinstance(c, LineCollection))

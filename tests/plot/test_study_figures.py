@@ -33,7 +33,7 @@ def evaluated(tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")
     write_files(folder, models=[f"m{i}" for i in range(5)], severities=(0, 1, 2), rows=150)
     models = "models:\n" + "".join(f"  m{i}: {{family: {'ab'[i % 2]}, size: {i + 1}}}\n" for i in range(5))
-    more = "recalibrators: [temperature]\nmetrics: [error, nll, brier, brier-top, ece-mass-10-l2, ece-mass-5-l2, rank-series-l2]\n"
+    more = "recalibrators: [temperature]\nmetrics: [error, nll, brier, ece-mass-10-l2, ece-mass-5-l2, rank-series-l2]\n"
     return tc.study.Study.read(write_study(folder, more + models)).run(folder / "store", workers=1)
 
 
@@ -84,9 +84,7 @@ def test_before_and_after_are_said_and_different(imported):
 
 
 def test_severities_are_means_over_types(imported):
-    analysis = tc.study.shift_over_types(
-        imported.frame(), metric="ece-mass-100-l1", reference=imported.references()
-    ).frame()
+    analysis = tc.study.shift(imported.frame(), metric="ece-mass-100-l1", reference=imported.references()).frame()
     frame = imported.frame().filter(
         (pl.col("metric") == "ece-mass-100-l1") & (pl.col("recalibrator") == "none") & (pl.col("selection") == "all")
     )
@@ -117,43 +115,13 @@ def test_lines_of_families_on_logarithmic_scales(imported):
         assert row["points"] == 3 * 79
 
 
-def test_dominance_is_the_naive_rule(imported):
-    analysis = tc.study.dominance(imported.frame(), metric="ece-mass-100-l1", dataset="imagenet")
-    points = tc.study.error_against_calibration(imported.frame(), metric="ece-mass-100-l1", dataset="imagenet").frame()
-    rows = list(points.select("family", "error", "value").iter_rows())
-    for row in analysis.frame().iter_rows(named=True):
-        mine = [(e, v) for f, e, v in rows if f == row["family"]]
-        other = [(e, v) for f, e, v in rows if f == row["by"]]
-        beaten = sum(any(b[0] <= a[0] and b[1] <= a[1] and b != a for b in other) for a in mine)
-        back = sum(any(a[0] <= b[0] and a[1] <= b[1] and a != b for a in mine) for b in other)
-        assert row["beaten"] == beaten
-        assert row["dominated"] == (beaten == len(mine) and back == 0)
-
-
-def test_covariates_by_level_and_number(imported):
+def test_trends_with_covariates_of_numbers(imported):
     analysis = tc.study.covariate_trend(imported.frame(), "data", metric="ece-mass-100-l1", dataset="imagenet")
-    points = analysis.frame()
-    for row in analysis.frame("levels").filter(pl.col("family").is_null()).iter_rows(named=True):
-        part = points.filter(pl.col("data") == row["data"])
-        assert (row["models"], row["value"]) == (part.height, pytest.approx(part["value"].mean()))
     assert analysis.frame("trends").height == 0
     sizes = tc.study.covariate_trend(imported.frame(), "size", metric="ece-mass-100-l1", dataset="imagenet")
     assert sizes.frame("trends").filter(pl.col("family").is_null())["models"].to_list() == [48]
     with pytest.raises(tc.InputError, match="no covariate 'depth' in the results; there are"):
         tc.study.covariate_trend(imported, "depth", metric="error")
-
-
-def test_predictions_behind_a_number(evaluated):
-    frame = evaluated.frame()
-    for recalibrator in ("none", "temperature"):
-        preds = tc.study.predictions_of(evaluated, "m1", "digits", recalibrator, severity=2.0)
-        row = frame.filter(
-            (pl.col("model") == "m1") & (pl.col("severity") == 2) & (pl.col("recalibrator") == recalibrator)
-        )
-        nll = row.filter(pl.col("metric") == "nll")["value"].item()
-        assert tc.scores.log_loss(preds) == pytest.approx(nll, abs=1e-12)
-    with pytest.raises(tc.InputError, match="there is no model 'nobody' among the results"):
-        tc.study.predictions_of(evaluated, "nobody", "digits")
 
 
 @pytest.mark.parametrize("name", [np.zeros(2), pl.Series(["digits"]), object(), 3])
@@ -162,7 +130,6 @@ def test_names_that_are_not_text_are_refused(evaluated, name):
     for call in (
         lambda: tc.study.covariate_trend(frame, "size", recalibrator=name),
         lambda: tc.study.residuals(frame, dataset=name),
-        lambda: tc.study.predictions_of(evaluated, name, "digits"),
         lambda: tc.study.pareto(frame, selection=name),
         lambda: tc.study.covariate_trend(frame, name),
         lambda: tc.study.shift(frame, metric=name),

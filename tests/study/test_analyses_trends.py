@@ -58,17 +58,17 @@ def test_shift_over_severities():
     analysis = tc.study.shift(frame)
     table = analysis.frame()
     assert table.height == 27
-    assert table["value_increase"].to_list() == pytest.approx((0.02 * table["severity"]).to_list())
-    assert table["error_increase"].to_list() == pytest.approx((0.05 * table["severity"]).to_list())
-    mask = table.filter(pl.col("severity") == 3)
-    assert mask["supported"].all()  # 0.06 apart, intervals of 0.02
-    assert table.filter(pl.col("severity") == 0)["supported"].null_count() == 9
+    clean = table.filter(pl.col("severity") == 0).select("model", clean="value", clean_error="error")
+    beside = table.join(clean, on="model", maintain_order="left")
+    assert (beside["value"] - beside["clean"]).to_list() == pytest.approx((0.02 * table["severity"]).to_list())
+    assert (beside["error"] - beside["clean_error"]).to_list() == pytest.approx((0.05 * table["severity"]).to_list())
+    assert table["types"].unique().to_list() == [1]
+    assert table["value_low"].null_count() == 27  # one type of shift leaves no interval
     slopes = analysis.frame("slopes")
     assert slopes["slope"].to_list() == pytest.approx([0.02] * 9)
     assert slopes["error_slope"].to_list() == pytest.approx([0.05] * 9)
-    means = tc.study.shift_over_types(frame).frame()
-    for row in means.iter_rows(named=True):
-        peers = means.filter((pl.col("family") == row["family"]) & (pl.col("severity") == row["severity"]))
+    for row in table.iter_rows(named=True):
+        peers = table.filter((pl.col("family") == row["family"]) & (pl.col("severity") == row["severity"]))
         largest = peers.sort("size").row(-1, named=True)
         assert row["value_beside_largest"] == pytest.approx(row["value"] - largest["value"])
         assert row["error_beside_largest"] == pytest.approx(row["error"] - largest["error"])
@@ -76,7 +76,7 @@ def test_shift_over_severities():
     assert by_size.height == 9  # three families, three severities
     first = by_size.row(0, named=True)
     peers = table.filter((pl.col("family") == first["family"]) & (pl.col("severity") == first["severity"]))
-    assert first["kendall"] == pytest.approx(stats.kendalltau(peers["size"], peers["value"])[0])
+    assert first["tau"] == pytest.approx(stats.kendalltau(peers["size"], peers["value"])[0])
 
 
 def test_shift_with_a_clean_dataset_of_another_name():
@@ -85,22 +85,14 @@ def test_shift_with_a_clean_dataset_of_another_name():
     both = pl.concat([clean, noisy])
     analysis = tc.study.shift(both, reference="digits")
     assert sorted(analysis.frame()["severity"].unique()) == [0, 2]
-    assert analysis.frame()["dataset"].unique().to_list() == ["noisy"]
-    assert any("left out: m4" in note for note in analysis.notes)
-    assert any("2 severities" in note for note in analysis.notes)
+    assert analysis.frame()["dataset"].unique().to_list() == ["digits"]
+    assert analysis.frame("slopes")["model"].to_list() == [f"m{i}" for i in range(4)]  # m4 has no clean number
     same = tc.study.shift(both, reference={"noisy": "digits"})
     assert same.frame().equals(analysis.frame())
-    with pytest.raises(tc.InputError, match="name its clean dataset as reference"):
+    with pytest.raises(tc.InputError, match="name the clean dataset as reference"):
         tc.study.shift(both)
     with pytest.raises(tc.InputError, match="no severity above 0"):
         tc.study.shift(clean)
-
-
-def test_shift_within_the_intervals_is_told():
-    analysis = tc.study.shift(random_study(4, severities=(0.0, 0.5)))
-    assert any(
-        "rank-series-l2 of 4 of 4 models at the highest severities does not differ" in note for note in analysis.notes
-    )
 
 
 # ------------------------------------------------------------------ in and out
@@ -120,12 +112,11 @@ def test_in_and_out():
         "error in, error out": tuple(errors),
         "error out, metric out": (errors[1], outside),
     }
-    scipys = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
     drawn = analysis.frame("correlations")
-    assert drawn.height == 9
+    assert drawn.height == 3
     for row in drawn.iter_rows(named=True):
-        assert row["value"] == pytest.approx(scipys[row["method"]](*pairs[row["pair"]])[0])
-        assert row["low"] < row["value"] < row["high"]
+        assert row["tau"] == pytest.approx(stats.kendalltau(*pairs[row["pair"]])[0])
+        assert row["tau_low"] < row["tau"] < row["tau_high"]
     assert any("does not predict" in note for note in analysis.notes)
     with pytest.raises(tc.InputError, match="no shifted data"):
         tc.study.in_and_out(clean)
@@ -133,10 +124,8 @@ def test_in_and_out():
 
 def test_in_and_out_of_every_severity():
     analysis = tc.study.in_and_out(random_study(12, severities=(0.0, 1.0, 2.0)))
-    taus = analysis.frame("correlations").filter(
-        (pl.col("method") == "kendall") & (pl.col("pair") == "metric in, metric out")
-    )
-    assert taus.select("severity", "value").rows() == [
+    taus = analysis.frame("correlations").filter(pl.col("pair") == "metric in, metric out")
+    assert taus.select("severity", "tau").rows() == [
         (1, pytest.approx(1)),
         (2, pytest.approx(1)),
     ]  # every model shifts alike
@@ -163,7 +152,6 @@ def test_residuals_of_scores():
     lines = {row["metric"]: row for row in analysis.frame("lines").iter_rows(named=True)}
     assert lines["nll"]["explained"] == pytest.approx(fit.rvalue**2)
     assert lines["brier"]["slope"] == pytest.approx(1.4)
-    assert any("more than 99 % of the variance of brier" in note and "(on digits)" in note for note in analysis.notes)
     few = tc.study.residuals(study([0.1, 0.2, 0.3], {"nll": [0.3, 0.5, 0.8]}), metrics=["nll"])
     assert any("3 models are too few for residuals" in note for note in few.notes)
     same = tc.study.residuals(study([0.1] * 5, {"nll": [0.1, 0.2, 0.3, 0.4, 0.5]}), metrics="nll")
@@ -186,9 +174,9 @@ def naive_bin_bias(c, y, bins):
 
 
 def total_bias(profile, bins):
-    """Sum over bins of share times bias."""
-    frame = tc.study.bin_bias(profile, bins=bins)
-    return (frame["share"] * frame["bias"]).sum()
+    """The bias that the exact correction takes from the squared error of equal-mass bins."""
+    plug_in = tc.BinnedECE(bins=bins, scheme="mass", norm=2)(profile).power
+    return float(plug_in - tc.DebiasedECE(bins=bins, correction="exact")(profile).power)
 
 
 def test_bias_of_bins_is_the_formula():
@@ -197,16 +185,10 @@ def test_bias_of_bins_is_the_formula():
     y = rng.random(900) < c**1.2
     profile = tc.profile.Profile.from_arrays(c, y)
     for bins in (1, 9, 90):
-        total = total_bias(profile, bins=bins)
-        assert total == pytest.approx(naive_bin_bias(c, y, bins), abs=1e-14)
-        plug_in = tc.BinnedECE(bins=bins, scheme="mass", norm=2)(profile).power
-        debiased = tc.DebiasedECE(bins=bins, correction="exact")(profile).power
-        assert total == pytest.approx(plug_in - debiased, abs=1e-14)
+        assert total_bias(profile, bins=bins) == pytest.approx(naive_bin_bias(c, y, bins), abs=1e-14)
     twice = tc.profile.Profile.from_arrays(np.repeat(c, 2), np.repeat(y, 2))
     weighted = tc.profile.Profile.from_arrays(c, y, np.full(900, 2))
     assert total_bias(weighted, bins=30) == pytest.approx(total_bias(twice, bins=30))
-    with pytest.raises(tc.InputError, match="a batch of 2"):
-        tc.study.bin_bias(tc.profile.Profile.from_arrays([[0.5, 0.6]] * 2, [[0, 1]] * 2))
 
 
 def test_bias_of_bins_is_what_simulation_shows():
@@ -242,26 +224,8 @@ def simulated_study(models=24, n=10_000, gap=0.03, seed=4):
         y = rng.random(n) < c - gap
         profile = tc.profile.Profile.from_arrays(c, y)
         rows += [number(f"m{i}", name, float(est(profile)), n=n) for name, est in estimators.items()]
-        rows += [
-            number(f"m{i}", "error", 1 - y.mean(), n=n),
-            number(f"m{i}", "brier-top", ((y - c) ** 2).mean(), lens="", n=n),
-        ]
+        rows.append(number(f"m{i}", "error", 1 - y.mean(), n=n))
     return frame_of(rows)
-
-
-def test_bias_from_the_numbers_of_a_store():
-    analysis = tc.study.bin_trend(simulated_study(6, n=1000))
-    rows = analysis.frame("models").filter(pl.col("metric") == "ece-mass-100-l2")
-    other = analysis.frame("models").filter(pl.col("metric") == "exact-100-l2")
-    signed = rows["squared"] - rows["bias"]
-    positive = other["value"] > 0  # a negative square is shown as 0
-    assert positive.any()
-    assert signed.filter(positive).to_list() == pytest.approx(
-        (other["value"] ** 2).filter(positive).to_list(), abs=1e-12
-    )
-    assert (signed.filter(~positive) <= 0).all()
-    for row in analysis.frame().filter(pl.col("slope_bias").is_not_null()).iter_rows(named=True):
-        assert row["slope_squared"] == pytest.approx(row["slope_bias"] + row["slope_rest"], abs=1e-12)
 
 
 @pytest.mark.slow
@@ -269,7 +233,7 @@ def test_many_bins_show_a_trend_that_is_not_there():
     """24 models of true error 0.03 whatever their accuracy, 10,000 rows each.
 
     Slope on the classification error, with its 95 % interval: above 0.02 for 100 bins and above 0.1 for 500; for the debiased error
-    and the rank series below 0.01 in size, with 0 inside. The exact bias is the slope of the squared 500-bin error within 10 %.
+    and the rank series below 0.01 in size, with 0 inside.
     """
     frame = simulated_study()
     analysis = tc.study.bin_trend(frame)
@@ -280,15 +244,7 @@ def test_many_bins_show_a_trend_that_is_not_there():
     for name in ("debiased-15-l2", "rank-series-l2"):
         assert abs(slopes[name]["slope"]) < 0.01
         assert slopes[name]["low"] < 0 < slopes[name]["high"]
-    for bins in (100, 500):
-        assert slopes[f"ece-mass-{bins}-l2"]["rest_low"] < 0 < slopes[f"ece-mass-{bins}-l2"]["rest_high"]
-    many = slopes["ece-mass-500-l2"]
-    assert many["slope_bias"] == pytest.approx(many["slope_squared"], rel=0.1)
-    assert any(
-        "ece-mass-500-l2 rises" in note and "the trend is that of the bias (on digits)" in note
-        for note in analysis.notes
-    )
     assert any("ece-mass-500-l1 rises with error, but not debiased-15-l2" in note for note in analysis.notes)
-    tau = tc.study.error_against_calibration(frame, metric="ece-mass-500-l1").frame("trends")["kendall"][0]
+    tau = tc.study.error_against_calibration(frame, metric="ece-mass-500-l1").frame("trends")["tau"][0]
     assert tau > 0.8
-    assert abs(tc.study.error_against_calibration(frame).frame("trends")["kendall"][0]) < 0.3
+    assert abs(tc.study.error_against_calibration(frame).frame("trends")["tau"][0]) < 0.3

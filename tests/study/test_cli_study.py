@@ -47,12 +47,12 @@ def test_check_evaluates_nothing(truecal, study):
 
 
 def test_problems_come_one_per_line_and_exit_2(truecal, tmp_path):
-    path = write_study(tmp_path, "lenss: [top-label]\n")
+    path = write_study(tmp_path, "lenss: [top-label]\nlevel: 95\n")
     ran = truecal("study", "run", path)
     assert ran.code == 2
     lines = ran.err.splitlines()
     assert lines[0] == "truecal: study.yaml has 2 problems"
-    assert [line.split()[0] for line in lines[1:]] == ["study.yaml:3:", "study.yaml:5:"]
+    assert [line.split()[0] for line in lines[1:]] == ["study.yaml:5:", "study.yaml:6:"]
     assert not path.with_suffix(".store").exists()
 
 

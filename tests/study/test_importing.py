@@ -1,4 +1,4 @@
-"""Tables of measured numbers: the public format of Minderer et al., mappings for others, and what is refused."""
+"""Tables of measured numbers: the public format of Minderer et al., and what is refused."""
 
 import json
 import zipfile
@@ -129,44 +129,12 @@ def test_the_reference_can_be_named(table, tmp_path):
     assert "'cifar' is not in the table" in store.meta()["study"]["notes"][0]
 
 
-def test_a_mapping_of_a_wide_table(tmp_path):
-    text = "Name,params.arch,metrics.ece,metrics.acc,lr\nrun1,resnet,0.05,0.9,0.1\nrun2,vit,,0.8,0.2\n"
-    (tmp_path / "mlflow.csv").write_text(text)
-    mapping = tmp_path / "map.yaml"
-    mapping.write_text(
-        "columns: {model: Name, family: params.arch}\nconstants: {dataset: cifar10}\n"
-        "metrics: {metrics.ece: ece-width-15-l1, metrics.acc: accuracy}\ncovariates: [lr]\n"
-    )
-    store = tc.study.import_table(tmp_path / "mlflow.csv", tmp_path / "store", mapping=mapping)
-    frame = store.frame()
-    assert one(frame, model="run1", metric="error")["value"] == pytest.approx(0.1)
-    row = one(frame, metric="ece-width-15-l1")
-    assert (row["lens"], row["bins"], row["scheme"], row["norm"], row["lr"]) == ("top-label", 15, "width", 1.0, 0.1)
-    assert store.meta()["study"]["notes"] == ["1 numbers of the table are missing"]
-
-
-@pytest.mark.parametrize(
-    ("mapping", "words"),
-    {
-        "nothing": ("columns: {family: a}\nmetrics: {b: nll}\n", "a mapping needs 'model'"),
-        "typo": ("columns: {modle: a, dataset: a}\nmetrics: {b: nll}\n", "did you mean 'model'"),
-        "column": ("columns: {model: x, dataset: a}\nmetrics: {b: nll}\n", "the table has no column 'x'"),
-        "kind": ("columns: {model: a, dataset: a}\n", "give metrics .* or metric and value"),
-    }.values(),
-)
-def test_mappings_that_cannot_be_meant(tmp_path, mapping, words):
-    (tmp_path / "t.csv").write_text("a,b\nm,1\n")
-    (tmp_path / "map.yaml").write_text(mapping)
-    with pytest.raises(tc.InputError, match=words):
-        tc.study.import_table(tmp_path / "t.csv", tmp_path / "store", mapping=tmp_path / "map.yaml")
-
-
 def test_tables_that_cannot_be_read(tmp_path):
     (tmp_path / "t.csv").write_text("ModelFamily,ModelName\na,b\n")
     with pytest.raises(tc.InputError, match="has no column 'DatasetName'"):
         tc.study.import_table(tmp_path / "t.csv", tmp_path / "s", preset=PRESET)
-    with pytest.raises(tc.InputError, match="one of the two"):
-        tc.study.import_table(tmp_path / "t.csv", tmp_path / "s")
+    with pytest.raises(tc.InputError, match="preset"):
+        tc.study.import_table(tmp_path / "t.csv", tmp_path / "s", preset="mlflow")
     (tmp_path / "t.zip").write_bytes(b"no zip")
     with pytest.raises(tc.InputError, match="cannot read"):
         tc.study.import_table(tmp_path / "t.zip", tmp_path / "s", preset=PRESET)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import truecal as tc
-from tests.study.studies import STUDY, write_files, write_study
+from tests.study.studies import write_files, write_study
 from truecal.names import RECALIBRATORS
 from truecal.study.read_spec import read_spec
 
@@ -34,7 +34,7 @@ def test_a_pattern_names_the_parts_of_paths(tmp_path):
 def test_a_pattern_that_matches_other_files_is_refused_by_name(tmp_path):
     (tmp_path / "a.txt").write_text("hello")
     study = tmp_path / "study.yaml"
-    study.write_text('name: s\npredictions:\n  - {files: "{model}.txt", dataset: d}\nmetrics: [error]\n')
+    study.write_text('name: s\npredictions:\n  - {files: "{model}.txt", dataset: d}\ncolumns: {label: y, score: p}\n')
     problems = problems_of(study)
     assert "a.txt is not of a known format (.npz, .csv" in problems
     assert problems.count("a.txt") == 1
@@ -76,7 +76,6 @@ def test_all_problems_at_once_with_their_lines(tmp_path):
     write_files(tmp_path)
     text = """\
 name: bad
-predictionz: []
 predictions:
   - {file: missing.npz, model: a, dataset: d}
   - {files: "nothing/{model}.npz", dataset: d}
@@ -88,29 +87,44 @@ columns: {label: labels, logits: logits}
 lenses: [top-label, bottom-label]
 metrics: [ece-width-15-l1, ece-width-0-l1, ece-tall-15-l1]
 recalibrators: [temperature, prayer]
+"""
+    said = problems_of(write_study(tmp_path, text=text))
+    assert said.startswith("study.yaml has 9 problems")
+    for line in (
+        f"study.yaml:3: there is no file {tmp_path}/missing.npz",
+        "study.yaml:4: no file matches 'nothing/{model}.npz'",
+        "study.yaml:5: severity must be a number of at least 0, not 'high'",
+        "study.yaml:6: an entry of predictions needs 'model'",
+        "study.yaml:8: 'c' on 'd' is there twice",
+        "study.yaml:10: there is no lens 'bottom-label'",
+        "study.yaml:11: 'ece-width-0-l1' asks for 0 bins",
+        "study.yaml:11: there is no metric 'ece-tall-15-l1'",
+        "study.yaml:12: there is no recalibrator 'prayer'",
+    ):
+        assert line in said
+
+
+def test_all_problems_of_the_form_at_once_and_first(tmp_path):
+    text = """\
+name: bad
+predictionz: []
+predictions:
+  - {file: missing.npz, model: a, dataset: d}
+columns: {label: labels, logits: logits}
 split: {fraction: 1.5, seed: -1}
 level: 95
 workers: 0
 intervals: maybe
 """
     said = problems_of(write_study(tmp_path, text=text))
-    assert said.startswith("study.yaml has 15 problems")
+    assert said.startswith("study.yaml has 6 problems")
     for line in (
         "study.yaml:2: a study has no option 'predictionz'; did you mean 'predictions'?",
-        f"study.yaml:4: there is no file {tmp_path}/missing.npz",
-        "study.yaml:5: no file matches 'nothing/{model}.npz'",
-        "study.yaml:6: severity must be a number of at least 0, not 'high'",
-        "study.yaml:7: an entry of predictions needs 'model'",
-        "study.yaml:9: 'c' on 'd' is there twice",
-        "study.yaml:11: there is no lens 'bottom-label'",
-        "study.yaml:12: 'ece-width-0-l1' asks for 0 bins",
-        "study.yaml:12: there is no metric 'ece-tall-15-l1'",
-        "study.yaml:13: there is no recalibrator 'prayer'",
-        "study.yaml:14: fraction must be a number between 0 and 1, not 1.5",
-        "study.yaml:14: seed must be a whole number of at least 0, not -1",
-        "study.yaml:15: level must be a number between 0 and 1, not 95",
-        "study.yaml:16: workers must be a whole number of at least 1, not 0",
-        "study.yaml:17: intervals must be true, false or bootstrap, not 'maybe'",
+        "study.yaml:6: fraction must be a number between 0 and 1, not 1.5",
+        "study.yaml:6: seed must be a whole number of at least 0, not -1",
+        "study.yaml:7: level must be a number between 0 and 1, not 95",
+        "study.yaml:8: workers must be a whole number of at least 1, not 0",
+        "study.yaml:9: intervals must be true, false or bootstrap, not 'maybe'",
     ):
         assert line in said
 
@@ -118,9 +132,12 @@ intervals: maybe
 @pytest.mark.parametrize(
     ("changed", "words"),
     {
-        "rows": (lambda z, y: (z[:-1], y[:-1]), "tree-0-0.npz has 119 rows but .*mlp-0-0.npz 120"),
+        "rows": (lambda z, y: (z[:-1], y[:-1]), "tree-0-0.npz has 119 rows of 3 classes but .*mlp-0-0.npz 120 rows"),
         "labels": (lambda z, y: (z, np.roll(y, 1)), r"different labels in \d+ of 120 rows, the first in row \d+"),
-        "classes": (lambda z, y: (np.hstack([z, z]), y), "tree-0-0.npz has 6 classes but .*mlp-0-0.npz 3"),
+        "classes": (
+            lambda z, y: (np.hstack([z, z]), y),
+            "tree-0-0.npz has 120 rows of 6 classes but .*mlp-0-0.npz 120 rows of 3",
+        ),
         "range": (lambda z, y: (z, y + 1), "tree-0-0.npz: labels"),
         "length": (lambda z, y: (z, y[:-1]), "tree-0-0.npz: there are 120 rows of probabilities but 119 labels"),
         "shape": (lambda z, y: (z[:, :1], y), r"not of shape \(120, 1\)"),
@@ -153,8 +170,9 @@ def test_seeds_may_have_other_rows_but_severities_of_a_recalibrated_study_may_no
         with np.load(path) as arrays:
             np.savez(path, logits=arrays["logits"], labels=np.roll(arrays["labels"], 1))
     tc.study.Study.read(write_study(tmp_path))
-    assert "fit: same" in problems_of(write_study(tmp_path, "recalibrators: [temperature]\n"))
-    tc.study.Study.read(write_study(tmp_path, "recalibrators: [temperature]\nsplit: {fit: same}\n"))
+    assert "so the rows of the fit cannot be left out" in problems_of(
+        write_study(tmp_path, "recalibrators: [temperature]\n")
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,19 +182,6 @@ def test_seeds_may_have_other_rows_but_severities_of_a_recalibrated_study_may_no
             "lenses: ['class:owl']\n",
             "study.yaml:5: dataset 'digits': there is no class 'owl' among the 3 classes",
         ),
-        "selection": ("selections:\n  - {name: s, by_label: [7]}\n", "there is no class 7"),
-        "selection name": ("selections:\n  - {name: all, by_label: [1]}\n", "already a selection 'all'"),
-        "two kinds": ("selections:\n  - {name: s, by_label: [1], by_output: {low: 0.5}}\n", "one only"),
-        "reversed": ("selections:\n  - {name: s, by_output: {low: 0.9, high: 0.5}}\n", "low above high"),
-        "no number": ("selections:\n  - {name: s, by_output: {low: much}}\n", "low must be a number, not 'much'"),
-        "no column": ("selections:\n  - {name: s, by_column: {values: [1]}}\n", "by_column needs 'column'"),
-        "other column": (
-            "selections:\n  - {name: s, by_column: {column: site, values: [1]}}\n",
-            "mlp-0-0.npz has no 'site' to select by; it has logits, labels",
-        ),
-        "subset": ("class_subsets: {digits: [0, 9]}\n", "no class 9 among the 3 classes"),
-        "subset of one": ("class_subsets: {digits: [0]}\n", "must be at least two"),
-        "subset dataset": ("class_subsets: {faces: [0, 1]}\n", "no prediction file is of that dataset"),
         "described": ("models: {mpl: {size: 3}}\n", "describes 'mpl', but no prediction file is of that model"),
         "none": ("recalibrators: [none]\n", "always there"),
         "twice": ("lenses: [top-label, top-label]\n", "listed twice"),
@@ -186,14 +191,6 @@ def test_other_refusals(tmp_path, more, words):
     write_files(tmp_path)
     with pytest.raises(tc.InputError, match=words):
         tc.study.Study.read(write_study(tmp_path, more))
-
-
-def test_a_subset_of_classes_needs_logits(tmp_path):
-    write_files(tmp_path)
-    text = STUDY.replace("logits: logits", "probs: logits") + "class_subsets: {digits: [0, 1]}\n"
-    assert "store logits, or divide the probabilities of the subset by their sum" in problems_of(
-        write_study(tmp_path, text=text)
-    )
 
 
 def test_columns_of_tables_are_checked(tmp_path):

@@ -74,7 +74,7 @@ def test_readers_see_whole_rows_while_parts_arrive(tmp_path):
         "half": ('{"jobs": [', "damaged"),
         "other": ("[]", "not that of a study"),
         "older": (json.dumps({"version": 1, "jobs": []}), "version 1, .*run the study again into another folder"),
-        "newer": (json.dumps({"version": 99, "jobs": []}), "version 99, this release reads 4; update truecal"),
+        "newer": (json.dumps({"version": 99, "jobs": []}), "version 99, this release reads 5; update truecal"),
     }.values(),
 )
 def test_folders_that_are_no_store(tmp_path, content, words):

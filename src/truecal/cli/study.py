@@ -200,7 +200,7 @@ def figure(
 
 
 # ----------------------------------------------------------------------------------------------------
-# Tables of measured numbers become stores
+# A table of measured numbers becomes a store
 
 
 @command(study)
@@ -208,32 +208,29 @@ def import_(
     table: str,
     *,
     out: WriteFolder,
-    preset: Literal["revisiting-calibration"] | None = None,
-    mapping: str | None = None,
+    preset: Literal["revisiting-calibration"] = "revisiting-calibration",
     diagrams: str | None = None,
     about: str | None = None,
-    reference: str | None = None,
+    reference: str = "imagenet",
     name: str | None = None,
 ) -> Reply:
-    """Make a store of numbers that were measured elsewhere, from TABLE (.csv, .csv.gz, .zip or .parquet).
+    """Make a store of the numbers in the public TABLE of Minderer et al. (2021): .csv, .csv.gz, .zip or .parquet.
 
-    Nothing is evaluated: numbers of rows may be unknown and intervals absent. All that can be drawn from numbers is drawn.
+    Nothing is evaluated: numbers of rows are unknown and there are no intervals. All that can be drawn from numbers is drawn.
 
     \b
     truecal study import calibration_data.zip --preset revisiting-calibration --out store
-    truecal study import runs.csv --mapping runs.yaml --out store
 
     --out STORE          Folder of the new store.
-    --preset PRESET      A table whose columns are known: Minderer et al. 2021.
-    --mapping FILE.yaml  Which column is what, for any other table (MLflow, W&B, your own).
-    --diagrams TABLE     Reliability diagrams that go with the preset.
+    --preset PRESET      Format of the table.
+    --diagrams TABLE     Reliability diagrams that go with it.
     --about TABLE        Size and covariates of models: a column model, and one for each.
-    --reference NAME     Clean dataset of the shifted ones.  [default: that of the preset, imagenet]
-    --name NAME          Name of the study.
+    --reference NAME     Clean dataset of the shifted ones.
+    --name NAME          Name of the study.  [default: that of the preset]
     """
     with working("reading the table"):
         store = tc.study.import_table(
-            table, out, preset=preset, mapping=mapping, diagrams=diagrams, about=about, reference=reference, name=name
+            table, out, preset=preset, diagrams=diagrams, about=about, reference=reference, name=name
         )
     frame, meta = store.frame(), store.meta()
     counts = {"models": frame["model"].n_unique(), "datasets": frame["dataset"].n_unique()}
@@ -289,7 +286,7 @@ def interventions(config: str | None = None, *, folder: str = "interventions", w
         "summary": comparison.summary.to_dicts(),
         "written": [str(file) for file in files],
     }
-    listed = f"index.html, summary.md, results, summary and validation (.csv, .parquet), {len(pictures)} figures"
+    listed = f"index.html, summary.txt, results, summary and validation (.csv), {len(pictures)} figures"
     return Reply("study interventions", content, f"{comparison.text()}\n\nwritten to {target}: {listed}")
 
 

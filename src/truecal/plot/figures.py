@@ -19,6 +19,7 @@ from truecal.plot.study import (
     NO_FAMILY,
     AgreementDisplay,
     BinTrendDisplay,
+    draw_dots,
     draw_models,
     family_styles,
     name_models,
@@ -27,7 +28,7 @@ from truecal.study.store import pl
 
 Panel = Callable[[Any], Callable[[], None] | None]  # draws on its axes; may return what to write once limits are set
 _PREFERRED = ("ece-mass-100-l1", "rank-series-l2", "debiased-15-l2", "ece-mass-15-l1", "ece-width-15-l1", "ece")
-_NOT_ERRORS = ("error", "confidence", "nll", "brier", "brier-top", "aurc", "best-temperature")
+_NOT_ERRORS = ("error", "confidence", "nll", "brier", "best-temperature")
 _TITLES = {"nll": "Log loss", "brier": "Brier score"}
 _MAX_DIAGRAMS = 6  # reliability diagrams beside the models
 _BINS = (15, 100, 5000)  # of the errors in Figure 9
@@ -378,10 +379,10 @@ def _mean_over_corruptions(data: FigureData, recalibrator: str) -> tuple[Any, An
     That is the dataset of the figure if it has corruptions, else the most frequent one; families are filled in.
     """
     settings = {"metric": data.metric, "reference": data.reference, "recalibrator": recalibrator}
-    means = tc.study.shift_over_types(data.results, **settings)
+    means = tc.study.shift(data.results, **settings)
     table = means.frame()
-    clean = data.clean if data.clean in table["clean"] else table["clean"].mode().sort()[0]
-    return means, table.filter(pl.col("clean") == clean).with_columns(pl.col("family").fill_null(NO_FAMILY))
+    clean = data.clean if data.clean in table["dataset"] else table["dataset"].mode().sort()[0]
+    return means, table.filter(pl.col("dataset") == clean).with_columns(pl.col("family").fill_null(NO_FAMILY))
 
 
 def severities(data: FigureData) -> StudyFigure:
@@ -428,11 +429,18 @@ def sizes(data: FigureData) -> StudyFigure:
 
 def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> None:
     """Draw a line per model over severities: its error or metric (`y`: "value") minus that of the largest of its family."""
+    from matplotlib.collections import LineCollection
+
     ax.axhline(0, color="#999999", linewidth=0.8, linestyle=":")
-    for part in table.sort("severity").partition_by("model", maintain_order=True):
-        width = 0.4 + 1.2 * float(part["relative_size"][0] or 0.3)
-        across, up = part["severity"].to_list(), part[f"{y}_beside_largest"].to_list()
-        ax.plot(across, up, linewidth=width, markersize=2.5, **data.styles[part["family"][0]])
+    table = table.sort("model", "severity")
+    points = table.select("severity", f"{y}_beside_largest").to_numpy()
+    looks = [data.styles[family] for family in table["family"]]
+    starts = np.flatnonzero(np.r_[True, (table["model"] != table["model"].shift())[1:]])  # of each model
+    widths = (0.4 + 1.2 * table["relative_size"].fill_null(0.3)).to_numpy()[starts]
+    lines = np.split(points, starts[1:])
+    ax.add_collection(LineCollection(lines, colors=[looks[i]["color"] for i in starts], linewidths=widths))
+    draw_dots(ax, points, [6] * len(points), looks)
+    ax.autoscale_view()
     name = "Classification error" if y == "error" else axis_title(data.metric)
     ax.set(xlabel="Severity of shift", ylabel=f"{name}\nminus the family's largest")
     data.title(ax, "", after)

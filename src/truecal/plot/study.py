@@ -38,26 +38,54 @@ def draw_models(
     intervals.
     """
     shrink = min(1.0, (axes_width(ax) / _FULL_WIDTH) ** 2)
-    for family, style in styles.items():
-        part = table.filter(pl.col("family").fill_null(NO_FAMILY) == family)
-        if not part.height:
-            continue
-        areas = shrink * (30 + 90 * part["size"] / part["size"].max()).fill_null(40)
-        ax.scatter(part[x], part[y], areas, color=style["color"], marker=style["marker"], alpha=0.85, zorder=3)
-        if bars:
-            _draw_whiskers(ax, part, x, y, style["color"])
+    family = pl.col("family").fill_null(NO_FAMILY)
+    table = table.filter(pl.col(x).is_finite() & pl.col(y).is_finite())
+    looks = [styles[name] for name in table.select(family).to_series()]
+    largest = pl.col("size").max().over(family)
+    areas = table.select(area=(shrink * (30 + 90 * pl.col("size") / largest)).fill_null(40 * shrink))["area"]
+    draw_dots(ax, table.select(x, y).to_numpy(), areas.to_list(), looks, alpha=0.85)
+    if bars:
+        colours = pl.Series("_colour", [look["color"] for look in looks], pl.String)
+        _draw_whiskers(ax, table.with_columns(colours), x, y)
+    ax.autoscale_view()
 
 
-def _draw_whiskers(ax: Any, table: Any, x: str, y: str, color: str) -> None:
-    """Draw the intervals of columns `x` and `y`, where the table has finite limits of them.
+def draw_dots(
+    ax: Any, points: Float64s, areas: Sequence[float], looks: Sequence[Mapping[str, Any]], **options: Any
+) -> None:
+    """Draw a dot at each of `points` (n, 2) with its area (points squared), and colour and marker of its look.
+
+    All are one collection, because with each one that is added matplotlib scales all shared axes anew.
+    """
+    from matplotlib.collections import PathCollection
+    from matplotlib.markers import MarkerStyle
+    from matplotlib.transforms import IdentityTransform
+
+    markers = {marker: MarkerStyle(marker) for marker in {look["marker"] for look in looks}}
+    paths = {name: marker.get_path().transformed(marker.get_transform()) for name, marker in markers.items()}
+    dots = PathCollection(
+        [paths[look["marker"]] for look in looks],
+        areas,
+        offsets=points,
+        offset_transform=ax.transData,
+        color=[look["color"] for look in looks],
+        zorder=3,
+        **options,
+    )
+    dots.set_transform(IdentityTransform())
+    ax.add_collection(dots)
+
+
+def _draw_whiskers(ax: Any, table: Any, x: str, y: str) -> None:
+    """Draw the intervals of columns `x` and `y` in the colours of `_colour`, where the table has finite limits of them.
 
     Limits of "value" are low and high, of other columns <column>_low and <column>_high.
     """
     for value, other, draw in ((y, x, ax.vlines), (x, y, ax.hlines)):
         low, high = ("low", "high") if value == "value" else (f"{value}_low", f"{value}_high")
         if {low, high} <= set(table.columns):
-            bounded = table.filter(pl.col(low).is_finite() & pl.col(high).is_finite())
-            draw(bounded[other], bounded[low], bounded[high], color=color, linewidth=0.8, alpha=0.6)
+            part = table.filter(pl.col(low).is_finite() & pl.col(high).is_finite())
+            draw(part[other], part[low], part[high], color=part["_colour"].to_list(), linewidth=0.8, alpha=0.6)
 
 
 def name_models(ax: Any, table: Any, x: str, y: str) -> None:

@@ -1,11 +1,10 @@
 """Studies: many models, many datasets, many metrics, from one YAML file."""
 
 from truecal.study.analyses.base import Analysis, points
-from truecal.study.analyses.pareto import dominance, on_front, pareto
+from truecal.study.analyses.pareto import pareto
 from truecal.study.analyses.rankings import effect_of_recalibration, rank, rank_agreement
-from truecal.study.analyses.shifts import in_and_out, shift, shift_over_types
+from truecal.study.analyses.shifts import in_and_out, shift
 from truecal.study.analyses.trends import (
-    bin_bias,
     bin_trend,
     covariate_trend,
     error_against_calibration,
@@ -16,7 +15,7 @@ from truecal.study.example import make_example
 from truecal.study.importing import import_table
 from truecal.study.interventions.comparison import compare_interventions
 from truecal.study.interventions.plan import Plan
-from truecal.study.run import Study, predictions_of
+from truecal.study.run import Study
 from truecal.study.store import Store
 
 __all__ = [
@@ -24,24 +23,19 @@ __all__ = [
     "Plan",
     "Store",
     "Study",
-    "bin_bias",
     "bin_trend",
     "compare_interventions",
     "covariate_trend",
-    "dominance",
     "effect_of_recalibration",
     "error_against_calibration",
     "import_table",
     "in_and_out",
     "log_fits",
     "make_example",
-    "on_front",
     "pareto",
     "points",
-    "predictions_of",
     "rank",
     "rank_agreement",
     "residuals",
     "shift",
-    "shift_over_types",
 ]

@@ -10,14 +10,11 @@ import json
 import os
 from dataclasses import dataclass, field
 from importlib import resources
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from truecal.errors import FileError, InputError, extra
 
-_LISTED_PER_LINE = 6  # problems of one line that are listed; the others are counted
 Where = tuple[str | int, ...]  # keys and positions that lead to a value
 
 
@@ -43,40 +40,19 @@ class Document:
             self.problems.append((line, text))
 
     def refuse(self) -> None:
-        """Raise InputError that lists the problems by line, at most six of each line; do nothing if there are none."""
-        if not self.problems:
-            return
-        count, texts = len(self.problems), []
-        for line, group in groupby(sorted(self.problems), key=itemgetter(0)):
-            members = [f"{self.file}:{line}: {text}" for _, text in group]
-            texts += members[:_LISTED_PER_LINE]
-            if len(members) > _LISTED_PER_LINE:
-                texts.append(f"{self.file}:{line}: and {len(members) - _LISTED_PER_LINE} more")
-        raise InputError("\n".join([f"{self.file} has {count} problem{'s' if count > 1 else ''}", *texts]))
+        """Raise InputError that lists the problems by line; do nothing if there are none."""
+        if self.problems:
+            count = len(self.problems)
+            listed = [f"{self.file}:{line}: {text}" for line, text in sorted(self.problems)]
+            raise InputError("\n".join([f"{self.file} has {count} problem{'s' if count > 1 else ''}", *listed]))
 
     def check(self, schema: dict[str, Any]) -> None:
-        """Add every violation of a JSON Schema as a problem and remove the value (in a list: set it to None)."""
+        """Raise InputError that lists all violations of a JSON Schema, and the problems added before."""
         validator = extra("jsonschema", "study").Draft202012Validator(schema)
-        for error in sorted(validator.iter_errors(self.value), key=lambda e: -len(e.absolute_path)):
-            path = tuple(error.absolute_path)
-            for extra_path, text in _list_problems(error, path):
-                self.add(extra_path, text)
-                self._remove(extra_path)
-
-    def _remove(self, path: Where) -> None:
-        """Remove the value at a path: a key of an object goes, an item of a list becomes None, a file that is no object {}."""
-        if not path:
-            self.value = self.value if isinstance(self.value, dict) else {}
-            return
-        parent = self.value
-        for step in path[:-1]:
-            if parent is None or (isinstance(parent, dict) and step not in parent):
-                return  # removed already
-            parent = parent[step]
-        if isinstance(parent, dict):
-            parent.pop(path[-1], None)
-        elif isinstance(parent, list) and isinstance(path[-1], int):
-            parent[path[-1]] = None
+        for error in validator.iter_errors(self.value):
+            for path, text in _list_problems(error, tuple(error.absolute_path)):
+                self.add(path, text)
+        self.refuse()
 
 
 def _list_problems(error: Any, path: Where) -> list[tuple[Where, str]]:

@@ -5,14 +5,12 @@ clean. Digits are shifted in three ways, which share their clean images; columns
 scaled to mean 0 and standard deviation 1, digits as a whole, the others column by column.
 """
 
-import json
 import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib import resources
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,8 @@ from numpy.typing import NDArray
 from truecal import parallel
 from truecal.errors import FileError, InputError, extra
 from truecal.names import load_object
-from truecal.predictions import files
 from truecal.special import softmax
+from truecal.study.document import load_schema
 from truecal.writing import write_whole
 
 # ----------------------------------------------------------------------------------------------------
@@ -111,48 +109,7 @@ def shifted(data: ExampleData, dataset: str, shift: Shift, severity: int, seed: 
 
 
 # ----------------------------------------------------------------------------------------------------
-# A small network with two hidden layers, with scikit-learn's verbs; trained long enough to become overconfident
-
-_EPOCHS, _BATCH = 40, 64
-
-
-class Network:
-    """Two hidden layers of equal width, rectified, trained by Adam on the log loss."""
-
-    def __init__(self, hidden: int, random_state: int) -> None:
-        self.hidden, self.random_state = hidden, random_state
-
-    def fit(self, X: NDArray[np.float64], y: NDArray[np.int64]) -> "Network":
-        """Train on inputs (n, d) and class labels (n,)."""
-        import torch
-        from torch import nn
-
-        torch.set_num_threads(1)
-        self.classes_ = np.unique(y)
-        rows, labels = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.random_state)
-            hidden = [nn.Linear(X.shape[1], self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.hidden), nn.ReLU()]
-            self.layers_: Any = nn.Sequential(*hidden, nn.Linear(self.hidden, len(self.classes_)))
-            optimizer = torch.optim.Adam(self.layers_.parameters(), lr=2e-3)
-            for _ in range(_EPOCHS):
-                for batch in torch.randperm(len(rows)).split(_BATCH):
-                    optimizer.zero_grad()
-                    nn.functional.cross_entropy(self.layers_(rows[batch]), labels[batch]).backward()
-                    optimizer.step()
-        return self
-
-    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the probabilities of the classes, shape (n, classes)."""
-        import torch
-
-        with torch.no_grad():
-            outputs = self.layers_(torch.tensor(X, dtype=torch.float32))
-            return torch.softmax(outputs.double(), dim=1).numpy()
-
-
-# ----------------------------------------------------------------------------------------------------
-# The models of the example study: scikit-learn classifiers of seven families and several sizes, and networks where torch is there
+# The models of the example study: scikit-learn classifiers of seven families and several sizes
 
 _FLOOR = 1e-3  # share of the uniform distribution in every prediction: trees and neighbours often predict exactly 0
 
@@ -173,22 +130,9 @@ class ExampleModel:
         return load_object(self.path)(**self.arguments, **({"random_state": seed} if self.seeded else {}))
 
 
-def _read_resource(name: str) -> str:
-    """Read a file of this package as text."""
-    return (resources.files("truecal.study") / name).read_text(encoding="utf-8")
-
-
-@cache
-def _read_example() -> dict[str, Any]:
-    """Read example.json (cached): the models, and the plans "whole" and "quick"."""
-    content: dict[str, Any] = json.loads(_read_resource("example.json"))
-    return content
-
-
 def models() -> list[ExampleModel]:
-    """Return the models of the example; those of torch only where it is installed."""
-    every = [ExampleModel(**model) for model in _read_example()["models"]]
-    return every if find_spec("torch") else [model for model in every if model.family != "torch"]
+    """Return the models of the example."""
+    return [ExampleModel(**model) for model in load_schema("example.json")["models"]]
 
 
 def log_probabilities(model: ExampleModel, x: Array, y: Labels, sets: list[Array], seed: int) -> list[Any]:
@@ -235,7 +179,7 @@ def plan(*, quick: bool = False) -> ExamplePlan:
     >>> len(plan(quick=True).models), plan(quick=True).severities
     (5, (0, 3))
     """
-    part = {name: tuple(values) for name, values in _read_example()["quick" if quick else "whole"].items()}
+    part = {name: tuple(values) for name, values in load_schema("example.json")["quick" if quick else "whole"].items()}
     return ExamplePlan(**{**part, "models": tuple(model for model in models() if model.name in part["models"])})
 
 
@@ -295,7 +239,7 @@ def make_example(
         raise InputError(
             f"{root} holds predictions that are no part of this example, such as {min(foreign)}; choose another folder"
         )
-    missing = [task for task, group in zip(tasks, paths, strict=True) if not all(map(_is_complete, group))]
+    missing = [task for task, group in zip(tasks, paths, strict=True) if not all(path.is_file() for path in group)]
     finished = len(tasks) - len(missing)
     progress(parallel.Step("training", finished, len(tasks)))
     with parallel.Pool(workers) as pool:
@@ -303,7 +247,8 @@ def make_example(
             progress(parallel.Step("training", done, len(tasks)))
     described = "\n".join(f"  {m.name}: {{family: {m.family}, size: {m.size}}}" for m in example.models)
     lists = {"lenses": ", ".join(example.lenses), "metrics": ", ".join(example.metrics)}
-    return write_whole(root / "study.yaml", _read_resource("example.yaml").format(models=described, **lists))
+    text = (resources.files("truecal.study") / "example.yaml").read_text(encoding="utf-8")
+    return write_whole(root / "study.yaml", text.format(models=described, **lists))
 
 
 def _prediction_files(
@@ -315,15 +260,6 @@ def _prediction_files(
         for dataset, shift in SHIFTS[name].items()
         for severity in severities
     }
-
-
-def _is_complete(path: Path) -> bool:
-    """Return whether a file exists and holds the arrays `logits` and `labels`, with as many rows, and no others."""
-    try:
-        arrays = files.read_arrays(path) if path.is_file() else {}
-    except FileError:
-        return False
-    return set(arrays) == {"logits", "labels"} and len(arrays["logits"]) == len(arrays["labels"])
 
 
 def _train_model(task: tuple[Path, Sequence[int], str, str, int]) -> None:

@@ -9,7 +9,6 @@
     generalized-l1      generalized-<l1|max>                    of several probabilities: lenses top-K, grouping:NAME, canonical
     package.module:function                                     a metric of one's own: a function of (scores, outcomes)
     nll, brier, error, confidence                               of whole predictions: no lens
-    brier-top                                                   the Brier score of the confidence, for the bias of bins
 
 Minderer et al. mention 28 metric variants (schemes, bins, norms, top-label, all-label, class-wise) without listing them. The
 grid holds the whole product over bins from 5 to 100, of which any such 28 are a part, with the scores and our estimators.
@@ -41,7 +40,7 @@ from truecal.types import Float64s
 
 GRID = "paper-grid"
 GRID_BINS = (5, 10, 15, 20, 50, 100)
-SCORES = ("nll", "brier", "brier-top", "error", "confidence")
+SCORES = ("nll", "brier", "error", "confidence")
 MAX_BINS = 100_000
 _FORMS = {
     "score": "|".join(SCORES),
@@ -187,13 +186,12 @@ def measure_lens(
     sample: tc.lenses.Sample | None = None,
     intervals: Intervals = True,
     level: float = 0.95,
-    paired: bool = False,
 ) -> list[Measurement]:
     """Measure every metric under a lens, in the order of `metrics`; `sample` is that of the lens, if it was computed before.
 
     The rank series, errors of several probabilities and, with "bootstrap", all metrics have the interval of
-    :func:`truecal.measure` where a row has one outcome. With `paired`, the metrics that rankings are made by are resampled as
-    well. A metric that these rows do not allow is nan, with the reason as its warning.
+    :func:`truecal.measure` where a row has one outcome; the metrics that rankings are made by are resampled as well. A metric that
+    these rows do not allow is nan, with the reason as its warning.
     """
     if lens.several:
         return [_measure_directly(preds, lens, metric, intervals, level) for metric in metrics]
@@ -216,7 +214,7 @@ def measure_lens(
             measurement = _measure_directly(preds, lens, metric, intervals, level)
         else:
             measurement = _measure_profile(profile, metric, level if has_interval else None)
-        if paired and metric.is_resampled and not sample.pooled:
+        if intervals and metric.is_resampled:
             measurement = _add_resamples(measurement, sample, level)
         measured.append(measurement)
     return measured
@@ -435,9 +433,8 @@ def measure_scores(
     *,
     intervals: bool,
     level: float,
-    paired: bool = False,
 ) -> list[Measurement]:
-    """Measure the mean of every score, in the order of `metrics`; with `paired` also on the resamples that all models share.
+    """Measure the mean of every score, in the order of `metrics`; with intervals also on the resamples that all models share.
 
     `top` is the sample of the top-label lens. Intervals are normal, and Wilson's (1927) for the error. Where rows come in
     clusters, the variance is that between clusters.
@@ -445,7 +442,7 @@ def measure_scores(
     rows = {metric: row_scores(metric, preds, top) for metric in metrics}
     measured = [_average_scores(metric, scores, preds, level if intervals else None) for metric, scores in rows.items()]
     try:
-        draws = SharedDraws.of(top).resample_means(rows, top.weights) if paired else {}
+        draws = SharedDraws.of(top).resample_means(rows, top.weights) if intervals else {}
     except InputError:  # a single unit
         draws = {}
     return [replace(measurement, draws=draws.get(measurement.metric)) for measurement in measured]
@@ -458,7 +455,7 @@ def row_scores(metric: Metric, preds: tc.Predictions, top: tc.lenses.Sample) -> 
     if metric.name == "brier":
         return tc.scores.briers(preds)
     confidence, right = top.scores.astype(np.float64), top.outcomes.astype(np.float64)
-    return {"error": 1 - right, "confidence": confidence, "brier-top": (right - confidence) ** 2}[metric.name]
+    return 1 - right if metric.name == "error" else confidence
 
 
 def _average_scores(metric: Metric, rows: Float64s, preds: tc.Predictions, level: float | None) -> Measurement:

@@ -15,7 +15,7 @@ from truecal import names
 from truecal.errors import InputError
 from truecal.study.document import Document, Where, load_schema, read_document
 from truecal.study.metrics import GRID, judges_several, parse_metric
-from truecal.study.rows import check_files, make_selection
+from truecal.study.rows import check_files
 from truecal.study.spec import FIELDS, FORMATS, LENSES, Dataset, FileColumns, Options, PredictionFile, Spec, Split
 from truecal.study.store import RESULTS
 
@@ -38,10 +38,8 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
     document.check(schema)
     sources = _read_sources(document, file.parent, covariates)
     options = _read_options(document, sources)
-    if options is not None:
-        check_files(document, sources, options)
+    check_files(document, sources, options)
     document.refuse()
-    assert options is not None
     values = document.value
     return Spec(values["name"], tuple(sources), options, values.get("workers"), written, covariates)
 
@@ -98,9 +96,8 @@ def _read_sources(document: Document, folder: Path, covariates: Sequence[str]) -
     Files of the same model, dataset, severity and seed are added to the document as problems.
     """
     sources: list[PredictionFile] = []
-    for i, entry in enumerate(document.value.get("predictions", ())):
-        if entry is not None:
-            sources += _expand_entry(document, ("predictions", i), entry, folder, (*FIELDS, *covariates))
+    for i, entry in enumerate(document.value["predictions"]):
+        sources += _expand_entry(document, ("predictions", i), entry, folder, (*FIELDS, *covariates))
     sources = _describe_models(document, sources)
     first: dict[object, PredictionFile] = {}
     for source in sources:
@@ -119,8 +116,6 @@ def _expand_entry(
     Fields come from the entry, and from the parts of the pattern. Files without a model or dataset are left out with a problem.
     """
     kind = "file" if "file" in entry else "files"
-    if kind not in entry:
-        return []
     line = document.line(*where, kind)
     constants = {
         name: _read_field(document, (*where, name), name, value) for name, value in entry.items() if name in names
@@ -204,16 +199,10 @@ def _describe_models(document: Document, sources: list[PredictionFile]) -> list[
 # The other sections of the study file
 
 
-def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Options | None:
-    """Read all settings of a study file; None, with problems in the document, where one is wrong."""
+def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Options:
+    """Read all settings of a study file; what is wrong is added to the document as a problem."""
     values = document.value
     columns = _read_columns(document)
-    if columns is not None and columns.kind == "probs" and "class_subsets" in values:
-        document.add(
-            ("class_subsets",),
-            "class_subsets choose logits before the softmax, but columns names probabilities; store logits, or divide the "
-            "probabilities of the subset by their sum in the files themselves",
-        )
     metrics = values.get("metrics", GRID)
     groupings = values.get("groupings", {})
     lists: dict[str, Any] = {}
@@ -231,13 +220,10 @@ def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Opti
                 document.add((key, i), str(error))
         if listed:
             lists[key] = tuple(map(str, listed))
-    if columns is None:
-        return None
-    plain = {name: values[name] for name in ("class_subsets", "intervals", "level") if name in values}
+    plain = {name: values[name] for name in ("intervals", "level") if name in values}
     return Options(
         columns,
         groupings=groupings,
-        selections=_read_selections(document),
         split=Split(**values.get("split", {})),
         datasets=_read_datasets(document, {source.dataset for source in sources}),
         **lists,
@@ -245,35 +231,16 @@ def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Opti
     )
 
 
-def _read_columns(document: Document) -> FileColumns | None:
-    """Read the section `columns`; None where it names no label or no outputs, which the schema has reported already."""
-    values = document.value.get("columns", {})
-    kind = next((kind for kind in ("probs", "logits", "score") if kind in values), None)
-    if kind is None or "label" not in values:
-        return None
+def _read_columns(document: Document) -> FileColumns:
+    """Read the section `columns`; a class that is named twice is added to the document as a problem."""
+    values = document.value["columns"]
+    kind = next(kind for kind in ("probs", "logits", "score") if kind in values)
     classes = None if "classes" not in values else tuple(values["classes"])
     if classes is not None and len(set(map(str, classes))) < len(classes):
         document.add(("columns", "classes"), "classes names a class twice; names must differ")
     outputs = values[kind] if isinstance(values[kind], str) else [str(name) for name in values[kind]]
     input_kind: Any = "logits" if kind == "logits" else "probs"
     return FileColumns(values["label"], outputs, input_kind, classes, values.get("weight"), values.get("cluster"))
-
-
-def _read_selections(document: Document) -> dict[str, dict[str, Any]]:
-    """Read the named selections of rows; problems are added to the document."""
-    selections: dict[str, dict[str, Any]] = {}
-    for i, member in enumerate(document.value.get("selections", ())):
-        if member is None or "name" not in member or len(member) != 2:
-            continue
-        name, selection = member["name"], {kind: value for kind, value in member.items() if kind != "name"}
-        if name == "all" or name in selections:
-            document.add(("selections", i), f"there is already a selection {name!r}; give it another name")
-        try:
-            make_selection(selection)
-            selections[name] = selection
-        except (InputError, TypeError) as error:
-            document.add(("selections", i), f"selection {name!r}: {error}")
-    return selections
 
 
 def _check_lens(name: str, groupings: Sequence[str], metrics: Sequence[str]) -> None:

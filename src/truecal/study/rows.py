@@ -1,9 +1,9 @@
-"""The rows of a prediction file: read, checked against the other files of a study, split and selected."""
+"""The rows of a prediction file: read, checked against the other files of a study, and split."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal.errors import FileError, InputError
 from truecal.predictions import files, frames, validation
-from truecal.predictions.selection import Selection
 from truecal.study.document import Document
 from truecal.study.spec import FORMATS, FileColumns, Options, PredictionFile
 from truecal.study.store import pl
@@ -25,21 +24,17 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """All rows and all classes of a file: logits or probabilities (n, k) or (n,), label indices (n,), and the other columns."""
+    """All rows and all classes of a file: logits or probabilities (n, k) or (n,), label indices (n,), weights and clusters (n,)."""
 
     outputs: NDArray[Any]
     labels: Indices
     classes: Classes
-    columns: FileColumns
-    others: dict[str, NDArray[Any]]
+    kind: str  # "logits" or "probs"
+    weights: NDArray[Any] | None = None
+    clusters: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
-
-    @property
-    def weights(self) -> NDArray[Any] | None:
-        """Weights of the rows, where the file has a column of them."""
-        return None if self.columns.weight is None else self.others[self.columns.weight]
 
     @property
     def class_count(self) -> int:
@@ -50,70 +45,38 @@ class Rows:
         """Return the outputs of the rows in a mask, without a copy where it holds all rows."""
         return self.outputs if mask.all() else self.outputs[mask]
 
-    def predictions(
-        self, mask: Mask, subset: Sequence[object] | None, probs: NDArray[Any] | None = None
-    ) -> tc.Predictions:
-        """Make predictions of the rows in a mask, or of recalibrated probabilities of all classes for these rows.
-
-        With a subset of classes, rows of other labels are left out and the logits are restricted to the subset before the
-        softmax. Recalibrated probabilities are divided by their sum over the subset, which is the same.
-        """
-        from_logits = self.columns.kind == "logits" and probs is None
+    def predictions(self, mask: Mask, probs: NDArray[Any] | None = None) -> tc.Predictions:
+        """Make predictions of the rows in a mask, or of recalibrated probabilities (n, k) of these rows."""
+        from_logits = self.kind == "logits" and probs is None
         build = tc.Predictions.from_logits if from_logits else tc.Predictions.from_probs
-        is_part = probs is None and (subset is not None or not mask.all())
-        if is_part and not np.isfinite(self.outputs).all():
+        if probs is None and not mask.all() and not np.isfinite(self.outputs).all():
             build(self.outputs, self.labels)  # refuses the row by its number in the file
-        outputs = self.select(mask) if probs is None else probs
-        labels, classes = self.labels[mask], self.classes
-        others = {name: column[mask] for name, column in self.others.items()}
-        if subset is not None:
-            if outputs.ndim != 2:
-                raise InputError("a subset of classes needs one column of logits per class")
-            chosen = class_columns(subset, classes, self.class_count)
-            inside = np.isin(labels, chosen)
-            if not inside.any():
-                raise InputError("no row has a label in the subset of classes")
-            order = np.argsort(chosen)
-            labels = order[np.searchsorted(chosen, labels[inside], sorter=order)]
-            classes = tuple(index if classes is None else classes[index] for index in chosen)
-            outputs = outputs[inside][:, chosen] if probs is None else _normalize(outputs[inside][:, chosen])
-            others = {name: column[inside] for name, column in others.items()}
-        elif probs is not None and self.outputs.ndim == 1:
-            outputs = outputs[:, 1]
-        weights, clusters = (
-            None if name is None else others.pop(name) for name in (self.columns.weight, self.columns.cluster)
-        )
-        return replace(build(outputs, labels, weights=weights, clusters=clusters, columns=others), classes=classes)
-
-
-def _normalize(probs: NDArray[Any]) -> NDArray[Any]:
-    """Divide rows of probabilities (n, k) by their sums; refuse a row of zeros."""
-    total = probs.sum(axis=1, keepdims=True)
-    if not total.all():
-        row = int(np.flatnonzero(total[:, 0] == 0)[0])
-        raise InputError(f"recalibrated row {row} gives the whole subset of classes probability 0")
-    return probs / total
+        outputs = self.select(mask) if probs is None else probs[:, 1] if self.outputs.ndim == 1 else probs
+        weights, clusters = (None if part is None else part[mask] for part in (self.weights, self.clusters))
+        return replace(build(outputs, self.labels[mask], weights=weights, clusters=clusters), classes=self.classes)
 
 
 def load_rows(path: Path, columns: FileColumns, *, labels_only: bool = False) -> Rows:
-    """Read one file. With `labels_only` outputs are zeros of the right shape, and the other columns are there but empty."""
+    """Read one file. With `labels_only` outputs are zeros of the right shape, and there are no weights and clusters."""
     read = _read_npz if path.suffix.lower() == ".npz" else _read_table
-    outputs, raw_labels, others, star_names = read(path, columns, labels_only)
+    outputs, contents, star_names = read(path, columns, labels_only)
     if outputs.ndim not in (1, 2) or (outputs.ndim == 2 and outputs.shape[1] < 2):
         raise InputError(f"predictions must be 1-D (binary) or have one column per class, not of shape {outputs.shape}")
     if not len(outputs):
         raise InputError("it has no rows")
-    count = 2 if outputs.ndim == 1 else outputs.shape[1]
+    count, raw_labels = 2 if outputs.ndim == 1 else outputs.shape[1], contents[columns.label]
     is_text = raw_labels.dtype.kind not in "iubf"
     classes = validation.check_classes(star_names if columns.classes is None and is_text else columns.classes, count)
     # numeric labels are indices of columns unless the class names are numbers too
     by_index = classes is not None and not is_text and not all(isinstance(name, (int, float)) for name in classes)
     labels = validation.check_labels(raw_labels, len(outputs), None if by_index else classes, count)
-    return Rows(outputs, labels, classes, columns, others)
+    weights, clusters = (contents.get(name or "") for name in (columns.weight, columns.cluster))
+    return Rows(outputs, labels, classes, columns.kind, weights, clusters)
 
 
-# Outputs, labels as they are in the file, other columns, and the class names in a pattern such as p_*.
-_Contents = tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]], Classes]
+# Outputs, further columns by name (labels, and unless only these are read weights and clusters), and the class names in a
+# pattern such as p_*.
+_Contents = tuple[NDArray[Any], dict[str, NDArray[Any]], Classes]
 
 
 def _read_npz(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
@@ -122,7 +85,7 @@ def _read_npz(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
         raise InputError("an npz file keeps its predictions in one array; name that, not a list of columns")
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
-            for name in (columns.outputs, columns.label):
+            for name in (columns.outputs, *columns.others):
                 if name not in arrays.files:
                     raise InputError(f"there is no array {name!r}; it has {', '.join(arrays.files)}")
             if labels_only:
@@ -130,15 +93,13 @@ def _read_npz(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
                     first = np.lib.format.read_magic(member) == (1, 0)
                     header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
                     shape, _, _ = header(member)
-                others = dict.fromkeys(arrays.files, np.empty(0))
-                return np.broadcast_to(np.float32(0), shape), arrays[columns.label], others, None
+                return np.broadcast_to(np.float32(0), shape), {columns.label: arrays[columns.label]}, None
     except InputError:
         raise
     except files.damaged_zip() as error:
         raise FileError("it is damaged or not an npz file") from error
     contents = files.read_arrays(path)
-    outputs, labels = contents.pop(columns.outputs), contents.pop(columns.label)
-    return outputs, labels, {name: array for name, array in contents.items() if array.shape == labels.shape}, None
+    return contents[columns.outputs], contents, None
 
 
 def _read_table(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
@@ -149,42 +110,20 @@ def _read_table(path: Path, columns: FileColumns, labels_only: bool) -> _Content
         frame = pl.scan_parquet(path, glob=False) if lazy else files.read_frame(path)
         names = frame.collect_schema().names()
         outputs, stars = frames.matching(names, columns.outputs, "predictions")
-        frames.matching(names, [columns.label], "the label")
-        used = [columns.label] if labels_only else [*outputs, columns.label]
-        table = frame.select(used).collect() if lazy else frame
+        frames.matching(names, columns.others, "the label, weight or cluster")
+        used = [columns.label] if labels_only else [*outputs, *columns.others]
+        table = frame.select(used).collect() if lazy else frame.select(used)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(f"it is not a readable {kind} file: {str(error).splitlines()[0]}") from error
     for name in used:
         if nulls := table[name].null_count():
             raise InputError(f"column {name!r} has {nulls} missing values; drop or fill those rows")
-    labels, others = table[columns.label].to_numpy(), [name for name in names if name not in used]
+    contents = {name: table[name].to_numpy() for name in used if name in columns.others}
     star_names = None if stars is None else tuple(stars)
     if labels_only:
-        shape = (len(labels),) if len(outputs) == 1 else (len(labels), len(outputs))
-        return np.broadcast_to(np.float32(0), shape), labels, dict.fromkeys(others, np.empty(0)), star_names
-    values = table[outputs[0]].to_numpy() if len(outputs) == 1 else table.select(outputs).to_numpy()
-    return values, labels, {name: table[name].to_numpy() for name in others}, star_names
-
-
-def class_columns(subset: Sequence[object], classes: Classes, count: int) -> list[int]:
-    """Return the columns of classes given by name, or by column where they have no names; refuse an unknown class."""
-    position = {str(name): i for i, name in enumerate(range(count) if classes is None else classes)}
-    missing = [name for name in subset if str(name) not in position]
-    if missing:
-        raise InputError(f"there is no class {missing[0]!r} among the {count} classes")
-    return [position[str(name)] for name in subset]
-
-
-def make_selection(selection: Mapping[str, Any], preds: tc.Predictions | None = None) -> Selection:
-    """Make the selection that a study file describes; class names are looked up among those of `preds`."""
-    ((kind, arguments),) = selection.items()
-    if kind == "by_label":
-        return tc.by_label(*(class_named(name, preds) for name in arguments))
-    limits = {name: arguments[name] for name in ("low", "high", "closed") if name in arguments}
-    if kind == "by_output":
-        return tc.by_output(class_named(arguments.get("class"), preds), **limits)
-    values = arguments.get("values", [])
-    return tc.by_column(arguments["column"], *(values if isinstance(values, list) else [values]), **limits)
+        shape = (len(table),) if len(outputs) == 1 else (len(table), len(outputs))
+        return np.broadcast_to(np.float32(0), shape), contents, star_names
+    return table[outputs[0]].to_numpy() if len(outputs) == 1 else table.select(outputs).to_numpy(), contents, star_names
 
 
 def class_named(word: object, preds: tc.Predictions | None) -> object:
@@ -245,7 +184,8 @@ class _Header:
 
 def check_files(document: Document, sources: Sequence[PredictionFile], options: Options) -> None:
     """Read labels and shapes of every file, and add a problem to the document for those that should agree and do not."""
-    groups: dict[object, list[_Header]] = {}
+    headers: list[_Header] = []
+    first: dict[object, _Header] = {}  # of every dataset, severity and seed
     for source in sources:
         if not source.path.is_file() or source.path.suffix.lower() not in FORMATS:
             continue  # a problem of the document already
@@ -254,49 +194,32 @@ def check_files(document: Document, sources: Sequence[PredictionFile], options: 
         except InputError as error:
             document.add(source.line, f"{source.path.name}: {error}")
             continue
-        groups.setdefault(source.rows_key, []).append(_Header(source, rows, labels_digest(rows.labels)))
-        _check_columns(document, groups[source.rows_key][-1], options)
-    # typical: of every group one file of the most frequent shape; agreeing: all files of that shape
-    typical, agreeing = [], []
-    for group in groups.values():
-        ((shape, _),) = Counter(header.shape for header in group).most_common(1)
-        typical.append(next(header for header in group if header.shape == shape))
-        for header in group:
-            if header.shape == shape:
-                agreeing.append(header)
-            else:
-                document.add(header.source.line, _describe_difference(header, typical[-1]))
+        header = _Header(source, rows, labels_digest(rows.labels))
+        other = first.setdefault(source.rows_key, header)
+        if header.shape == other.shape:
+            headers.append(header)
+        else:
+            document.add(source.line, _describe_difference(header, other))
+    typical = list(first.values())
     if options.recalibrators:
-        _check_fit_sources(document, agreeing, options)
+        _check_fit_sources(document, headers, options)
         _check_clean(document, typical, options)
     _check_classes(document, typical, options)
 
 
 def _describe_difference(header: _Header, other: _Header) -> str:
-    """Describe the first difference of two files of the same dataset, severity and seed: in rows, classes or labels."""
+    """Describe the difference of two files of the same dataset, severity and seed: in rows, classes or labels."""
     path, other_path = header.source.path, other.source.path
     dataset, severity, seed = header.source.rows_key
     models = f"models of dataset {dataset!r}, severity {severity:g}, seed {seed}"
-    if len(header.rows) != len(other.rows):
-        return f"{path} has {len(header.rows)} rows but {other_path} {len(other.rows)}; {models} must share rows"
-    if header.rows.class_count != other.rows.class_count:
-        return f"{path} has {header.rows.class_count} classes but {other_path} {other.rows.class_count}"
+    size, other_size = (f"{len(one.rows)} rows of {one.rows.class_count} classes" for one in (header, other))
+    if size != other_size:
+        return f"{path} has {size} but {other_path} {other_size}; {models} must share rows"
     rows = np.flatnonzero(header.rows.labels != other.rows.labels)
     return (
         f"{path} and {other_path} have different labels in {len(rows)} of {len(header.rows)} rows, the first in row {rows[0]}; "
         f"{models} must be judged on the same rows in the same order"
     )
-
-
-def _check_columns(document: Document, header: _Header, options: Options) -> None:
-    """Add a problem for columns of weights and clusters, and of selections, that a file lacks."""
-    needed = [("columns", name, "to read") for name in (options.columns.weight, options.columns.cluster) if name]
-    columns = [one["by_column"]["column"] for one in options.selections.values() if "by_column" in one]
-    needed += [("selections", column, "to select by") for column in columns]
-    for key, column, purpose in needed:
-        if column not in header.rows.others:
-            text = f"{header.source.path} has no {column!r} {purpose}; it has {', '.join(header.rows.others)}"
-            document.add((key,), text)
 
 
 def _check_fit_sources(document: Document, headers: Sequence[_Header], options: Options) -> None:
@@ -310,14 +233,14 @@ def _check_fit_sources(document: Document, headers: Sequence[_Header], options: 
             text = (
                 f"{model!r} has no file of dataset {clean!r}, severity 0, seed {seed} to fit on; name a clean dataset "
             )
-            document.add(line, text + "(datasets), or fit on each file itself: split: {fit: same}")
+            document.add(line, text + "(datasets)")
         elif fit_source.classes != header.classes:
             other = fit_source.source.path
             document.add(line, f"{path} has other classes than {other}, on which its recalibrators are fitted")
         elif options.shares_rows(header.source.dataset) and fit_source.digest != header.digest:
             other = fit_source.source.path
             text = f"{path} has other labels than {other} of severity 0, so the rows of the fit cannot be left out; "
-            document.add(line, text + "use the same rows, say by: NAME instead of clean: NAME, or split: {fit: same}")
+            document.add(line, text + "use the same rows, or say by: NAME instead of clean: NAME")
 
 
 def _check_clean(document: Document, headers: Sequence[_Header], options: Options) -> None:
@@ -341,28 +264,13 @@ def _check_clean(document: Document, headers: Sequence[_Header], options: Option
 
 
 def _check_classes(document: Document, headers: Sequence[_Header], options: Options) -> None:
-    """Add a problem for classes named in lenses, groupings, selections and subsets that a dataset lacks."""
+    """Add a problem for classes named in lenses and groupings that a dataset lacks."""
     lenses = [name.removeprefix("class:") for name in options.lenses if name.startswith("class:")]
     named: list[tuple[str, Sequence[object]]] = [("lenses", lenses)]
     named += [("groupings", classes) for groups in options.groupings.values() for classes in groups.values()]
-    for selection in options.selections.values():
-        output = selection.get("by_output", {}).get("class")
-        named.append(("selections", selection.get("by_label", [] if output is None else [output])))
-    for header in headers:
-        dataset, (count, classes) = header.source.dataset, header.classes
-        try:
-            if dataset in options.class_subsets:
-                chosen = class_columns(options.class_subsets[dataset], classes, count)
-                classes = tuple(i if classes is None else classes[i] for i in chosen)
-        except InputError as error:
-            document.add(("class_subsets",), f"{dataset!r}: {error}")
-            continue
-        for key, words in named:
-            try:
-                class_columns(words, classes, count if classes is None else len(classes))
-            except InputError as error:
-                document.add((key,), f"dataset {dataset!r}: {error}")
-    for dataset in options.class_subsets:
-        if headers and dataset not in {header.source.dataset for header in headers}:
-            text = f"class_subsets names {dataset!r}, but no prediction file is of that dataset"
-            document.add(("class_subsets",), text)
+    for header, (key, words) in product(headers, named):
+        count, classes = header.classes
+        known = {str(name) for name in (range(count) if classes is None else classes)}
+        for missing in [name for name in words if str(name) not in known][:1]:
+            text = f"dataset {header.source.dataset!r}: there is no class {missing!r} among the {count} classes"
+            document.add((key,), text)

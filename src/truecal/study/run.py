@@ -13,19 +13,17 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import names, options, parallel
+from truecal import names, parallel
 from truecal.errors import InputError, TruecalWarning
 from truecal.lenses.lens import Lens
-from truecal.predictions.selection import small_selection
-from truecal.study.analyses.base import only
 from truecal.study.metrics import Measurement, as_rows, diagram, measure_lens, measure_scores, metrics_of
 from truecal.study.read_spec import read_spec
-from truecal.study.rows import Mask, Rows, class_named, held_out, labels_digest, load_rows, make_selection
-from truecal.study.spec import FIELDS, FileColumns, Options, PredictionFile, Spec
-from truecal.study.store import VERSION, Store, pl, read_json
+from truecal.study.rows import Mask, Rows, class_named, held_out, labels_digest, load_rows
+from truecal.study.spec import FIELDS, Options, PredictionFile, Spec
+from truecal.study.store import VERSION, Store, read_json
 from truecal.writing import write_whole
 
-_JOB_OPTIONS = ("lenses", "metrics", "groupings", "selections", "intervals", "level")  # beside those of the protocol
+_JOB_OPTIONS = ("lenses", "metrics", "groupings", "intervals", "level")  # beside those of the protocol
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ class Study:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Recalibrators, fitted once for every model, clean dataset and seed, on all classes of the clean split
+# Recalibrators, fitted once for every model, clean dataset and seed, on the clean split
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,7 @@ class Fit:
     """A recalibrator fitted on the clean split of one model.
 
     `map` is its JSON, None where it could not be fitted (`notes` give the reason). A `temperature` above 1 means that the model was
-    overconfident; `confidence` and `accuracy` are those of the rows of the fit.
+    overconfident.
     """
 
     model: str
@@ -172,10 +170,6 @@ class Fit:
     labels: str  # digest of the labels of all rows
     map: str | None
     temperature: float | None
-    nll_before: float | None
-    nll_after: float | None
-    confidence: float
-    accuracy: float
     notes: Sequence[str] = ()
     indices: Sequence[int] = ()  # rows of the file in the fit
 
@@ -184,29 +178,26 @@ class Fit:
         """Read a fit from its file."""
         return cls(**read_json(path))
 
-    def apply(self, rows: Rows, mask: Mask, subset: Sequence[object] | None) -> tc.Predictions | None:
-        """Recalibrate the rows in a mask, restricted to a subset of classes; None where the recalibrator was not fitted."""
+    def apply(self, rows: Rows, mask: Mask) -> tc.Predictions | None:
+        """Recalibrate the rows in a mask; None where the recalibrator was not fitted."""
         if self.map is None:
             return None
         probs = _recalibration().Recalibrator.from_json(self.map).predict_proba(rows.select(mask))
-        return rows.predictions(mask, subset, probs)
+        return rows.predictions(mask, probs)
 
 
 def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Options, rows: Rows | None = None) -> Fit:
     """Fit on the clean split of a file, and write the result; `rows` are those of the file where they were read already."""
     rows = load_rows(source.path, options.columns) if rows is None else rows
     mask = held_out(rows.labels, options.split.fraction, options.split.seed)
-    preds, weights = rows.predictions(mask, None), None if rows.weights is None else rows.weights[mask]
-    top = tc.TopLabel().sample(preds)
+    weights = None if rows.weights is None else rows.weights[mask]
     recalibrator = names.recalibrator_named(name).of(_recalibration(), input=options.columns.kind)
-    facts: dict[str, Any] = {"map": None, "temperature": None, "nll_after": None}
+    facts: dict[str, Any] = {"map": None, "temperature": None}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruecalWarning)
         try:
             recalibrator.fit(rows.outputs[mask], rows.labels[mask], weights)
-            after = tc.scores.log_loss(recalibrator.recalibrate(preds, rows.select(mask)))
-            facts = {"map": recalibrator.to_json(), "nll_after": _finite_or_none(after)}
-            facts["temperature"] = getattr(recalibrator, "temperature_", None)
+            facts = {"map": recalibrator.to_json(), "temperature": getattr(recalibrator, "temperature_", None)}
             notes = tuple(str(one.message) for one in caught if issubclass(one.category, TruecalWarning))
         except InputError as error:
             notes = (f"{name} could not be fitted: {error}",)
@@ -218,9 +209,6 @@ def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Opt
         rows=int(mask.sum()),
         of=len(rows),
         labels=labels_digest(rows.labels),
-        nll_before=_finite_or_none(tc.scores.log_loss(preds)),
-        confidence=float(np.average(top.scores, weights=preds.weights)),
-        accuracy=float(np.average(top.outcomes, weights=preds.weights)),
         notes=notes,
         indices=np.flatnonzero(mask).tolist(),
         **facts,
@@ -235,26 +223,20 @@ def _recalibration() -> Any:
     return import_module("truecal.recalibration")
 
 
-def _finite_or_none(value: float) -> float | None:
-    """Return a finite value as float, None for others."""
-    return float(value) if np.isfinite(value) else None
-
-
 # ----------------------------------------------------------------------------------------------------
-# Jobs: one prediction file through all recalibrators, selections, lenses and metrics
+# Jobs: one prediction file through all recalibrators, lenses and metrics
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """Which rows and classes of a file are judged, and the recalibrations of them.
+    """Which rows of a file are judged, and the recalibrations of them.
 
-    `fraction` of the rows are left out, because recalibrators were fitted on them (None: none are); `subset` are the classes that
-    are judged (None: all); `fits` names the fit of each recalibrator in the store.
+    `fraction` of the rows are left out, because recalibrators were fitted on them (None: none are); `fits` names the fit of each
+    recalibrator in the store.
     """
 
     fraction: float | None
     split_seed: int
-    subset: Sequence[object] | None
     fits: Mapping[str, str]
 
     def judged_rows(self, rows: Rows) -> Mask:
@@ -291,7 +273,7 @@ def make_jobs(spec: Spec) -> list[Job]:
         fits = {name: _digest([name, *fit_facts]) for name in options.recalibrators}
         is_split = bool(options.recalibrators) and options.shares_rows(source.dataset)
         fraction = options.split.fraction if is_split else None
-        protocol = Protocol(fraction, options.split.seed, options.class_subsets.get(source.dataset), fits)
+        protocol = Protocol(fraction, options.split.seed, fits)
         file = fingerprints[source.path]
         facts = {**common, "source": [*source.key, source.family, source.size], "file": file, **asdict(protocol)}
         jobs.append(Job(_digest(facts), source, fit_source, options, file, protocol))
@@ -328,17 +310,16 @@ def evaluate(job: Job, fits: Path) -> tuple[Records, Records, Records]:
         keys = {"job": job.name, "recalibrator": recalibrator}
         facts = {name: getattr(source, name) for name in FIELDS}
         facts |= {"fit_on": None, "fit_rows": None} if fit is None else {"fit_on": fit.dataset, "fit_rows": fit.rows}
-        for selection, selected, notes in _select_rows(preds, options):
-            notes = (*(() if fit is None else fit.notes), *notes)
-            for lens, measured, bins in _measure_lenses(selected, job, paired=selection == "all"):
-                base = {**keys, "lens": lens, "selection": selection}
-                diagrams += [{**base, **row} for row in bins]
-                draws += [
-                    {**base, "metric": measurement.metric.name, "values": measurement.draws}
-                    for measurement in measured
-                    if measurement.draws is not None
-                ]
-                results += [{**facts, **base, **_record(measurement, options, notes)} for measurement in measured]
+        for lens, measured, bins in _measure_lenses(preds, job):
+            base = {**keys, "lens": lens, "selection": "all"}
+            diagrams += [{**base, **row} for row in bins]
+            draws += [
+                {**base, "metric": measurement.metric.name, "values": measurement.draws}
+                for measurement in measured
+                if measurement.draws is not None
+            ]
+            notes = () if fit is None else fit.notes
+            results += [{**facts, **base, **_record(measurement, options, notes)} for measurement in measured]
     if fingerprint(source.path) != job.fingerprint:
         raise InputError("it was changed while the study was running; run the study again")
     return results, diagrams, draws
@@ -361,41 +342,23 @@ def _recalibrate(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | 
 
     Predictions are None where the recalibrator could not be fitted. Raise if the fit is to rows with other labels.
     """
-    mask, subset = job.protocol.judged_rows(rows), job.protocol.subset
-    yield "none", None, rows.predictions(mask, subset)
+    mask = job.protocol.judged_rows(rows)
+    yield "none", None, rows.predictions(mask)
     for name, file in job.protocol.fits.items():
         path = fits / f"{file}.json"
         read = rows if job.fit_source == job.source else None
         fit = Fit.read(path) if path.is_file() else fit_recalibrator(path, job.fit_source, name, job.options, read)
         if job.protocol.fraction is not None and fit.labels != labels_digest(rows.labels):
             raise InputError(f"{job.fit_source.path} has other labels than {job.source.path}; it has changed")
-        yield name, fit, fit.apply(rows, mask, subset)
+        yield name, fit, fit.apply(rows, mask)
 
 
-def _select_rows(
-    preds: tc.Predictions | None, options: Options
-) -> Iterator[tuple[str, tc.Predictions | None, tuple[str, ...]]]:
-    """Yield name, predictions and warnings of "all" and every selection; predictions are None where a selection is refused."""
-    yield "all", preds, ()
-    for name, selection in options.selections.items():
-        try:
-            selected = None if preds is None else make_selection(selection, preds)(preds)
-        except InputError as error:
-            yield name, None, (str(error),)
-            continue
-        warning = None if selected is None or preds is None else small_selection(len(selected), len(preds))
-        yield name, selected, () if warning is None else (warning,)
-
-
-def _measure_lenses(
-    preds: tc.Predictions | None, job: Job, *, paired: bool
-) -> Iterator[tuple[str, Sequence[Measurement], Records]]:
+def _measure_lenses(preds: tc.Predictions | None, job: Job) -> Iterator[tuple[str, Sequence[Measurement], Records]]:
     """Yield (lens, measurements, bins of diagrams), first for scores (lens ""), then for every lens of the job.
 
     Without predictions (None) all values are NaN, of 0 rows. Only lenses with one dataset and one probability have diagrams.
     """
     intervals, level = job.options.intervals, job.options.level
-    paired = paired and bool(intervals)
     top = None if preds is None else tc.TopLabel().sample(preds)
     for name in ("", *job.options.lenses):
         metrics = metrics_of(job.options.metrics, name)
@@ -403,14 +366,12 @@ def _measure_lenses(
         if preds is None or top is None:
             measured = [Measurement(metric, float("nan"), 0) for metric in metrics]
         elif name == "":
-            measured = measure_scores(preds, top, metrics, intervals=bool(intervals), level=level, paired=paired)
+            measured = measure_scores(preds, top, metrics, intervals=bool(intervals), level=level)
         else:
             lens = make_lens(name, preds, job.options)
             alone = not lens.several and lens.shares(preds) is None
             sample = top if name == "top-label" else as_rows(lens.sample(preds)) if alone else None
-            measured = measure_lens(
-                preds, lens, metrics, sample=sample, intervals=intervals, level=level, paired=paired
-            )
+            measured = measure_lens(preds, lens, metrics, sample=sample, intervals=intervals, level=level)
             bins = [] if sample is None or not metrics else diagram(sample.profile)
         yield name, measured, bins
 
@@ -427,19 +388,16 @@ def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The content of study.json, and the predictions behind the numbers of a store
+# The content of study.json, and the evaluation of a job in a worker
 
 
 def _study_content(spec: Spec, jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return the content of study.json: name, study as written, jobs and, by job, file, protocol and covariates."""
+    """Return the content of study.json: name, study as written, jobs and their covariates, fits, and clean datasets."""
     names = dict.fromkeys(job.source.dataset for job in jobs)
     return {
         "name": spec.name,
         "study": spec.written,
         "jobs": [job.name for job in jobs],
-        "files": {job.name: str(job.source.path) for job in jobs},
-        "columns": asdict(spec.options.columns),
-        "protocol": {job.name: asdict(job.protocol) for job in jobs},
         "fits": sorted({fit for job in jobs for fit in job.protocol.fits.values()}),
         "clean": {name: clean for name in names if (clean := spec.options.clean_of(name)) != name},
         "covariates": {job.name: spec.covariates_of(job.source) for job in jobs} if spec.covariates else {},
@@ -456,82 +414,3 @@ def _evaluate_into_store(task: tuple[Job, Path]) -> str | None:
         except InputError as error:
             return str(error)
     return None
-
-
-def predictions_of(
-    store: Store,
-    model: str,
-    dataset: str,
-    recalibrator: str = "none",
-    *,
-    severity: float = 0.0,
-    seed: int | None = None,
-) -> tc.Predictions:
-    """Read the predictions behind the numbers of a store: the same file, rows, classes and recalibration.
-
-    Parameters
-    ----------
-    store : Store
-        Results of a study whose prediction files are still in their folders.
-    model : str
-        Name of the model.
-    dataset : str
-        Name of the dataset.
-    recalibrator : str, default "none"
-        Recalibration method of the study.
-    severity : float, default 0.0
-        Severity of the shift.
-    seed : int, default None
-        Seed of the model; None: the smallest.
-
-    Returns
-    -------
-    Predictions
-        The rows that were judged.
-
-    Raises
-    ------
-    InputError
-        If the store was imported, has no such results, or the recalibrator could not be fitted.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> import truecal as tc
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> np.savez(folder / "mlp.npz", p=np.array([0.25, 0.75, 0.75, 0.25]), y=np.array([0, 1, 0, 0]))
-    >>> text = '''
-    ... name: one model
-    ... predictions: [{files: "{model}.npz", dataset: d}]
-    ... columns: {label: y, score: p}
-    ... metrics: [error]
-    ... '''
-    >>> _ = (folder / "study.yaml").write_text(text)
-    >>> store = tc.study.Study.read(folder / "study.yaml").run(folder / "store", workers=1)
-    >>> tc.study.predictions_of(store, "mlp", "d").labels
-    array([0, 1, 0, 0])
-    """
-    if seed is not None:
-        options.whole(seed, "seed", 0)
-    meta, frame = store.meta(), store.frame()
-    if not meta.get("files"):
-        raise InputError("this store was imported: it holds numbers, and no predictions to go back to")
-    results = only(only(frame, "model", model), "dataset", dataset).filter(pl.col("severity") == severity).sort("seed")
-    results = results if seed is None else results.filter(pl.col("seed") == seed)
-    if not results.height:
-        raise InputError(f"{model!r} has no results on {dataset!r} at severity {severity:g}")
-    job = results["job"][0]
-    protocol = Protocol(**meta["protocol"][job])
-    if recalibrator not in ("none", *protocol.fits):
-        listed = ", ".join(protocol.fits)
-        raise InputError(f"there is no recalibrator {recalibrator!r} in this study; there is {listed}")
-    rows = load_rows(Path(meta["files"][job]), FileColumns(**meta["columns"]))
-    mask = protocol.judged_rows(rows)
-    if recalibrator == "none":
-        return rows.predictions(mask, protocol.subset)
-    fit = Fit.read(store.folder / "fits" / f"{protocol.fits[recalibrator]}.json")
-    preds = fit.apply(rows, mask, protocol.subset)
-    if preds is None:
-        raise InputError(f"{recalibrator} could not be fitted for {model!r}")
-    return preds

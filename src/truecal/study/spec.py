@@ -54,6 +54,11 @@ class FileColumns:
     weight: str | None = None
     cluster: str | None = None
 
+    @property
+    def others(self) -> list[str]:
+        """Columns beside those of the outputs."""
+        return [self.label, *(name for name in (self.weight, self.cluster) if name is not None)]
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -72,13 +77,11 @@ class Dataset:
 class Split:
     """The rows recalibrators are fitted on: a fraction of every class, the same for all models.
 
-    fit="clean": on the file of severity 0 of the same model and seed, of the clean dataset; "same": on the file that is
-    judged.
+    They are those of the file of severity 0 of the same model and seed, of the clean dataset.
     """
 
     fraction: float = 0.2
     seed: int = 0
-    fit: Literal["clean", "same"] = "clean"
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,6 @@ class Options:
     columns: FileColumns
     lenses: Sequence[str] = ("top-label",)
     groupings: Mapping[str, Mapping[str, Sequence[object]]] = field(default_factory=dict)  # name -> group -> classes
-    selections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # name -> kind -> arguments
-    class_subsets: Mapping[str, Sequence[object]] = field(default_factory=dict)  # dataset -> classes
     metrics: Sequence[str] = (GRID,)
     recalibrators: Sequence[str] = ()
     split: Split = Split()
@@ -113,8 +114,6 @@ class Options:
 
     def fit_source(self, source: PredictionFile) -> tuple[str, str, float, int]:
         """Return the key (model, dataset, severity, seed) of the file that the recalibrators of a file are fitted on."""
-        if self.split.fit == "same":
-            return source.key
         return source.model, self.clean_of(source.dataset), 0.0, source.seed
 
 

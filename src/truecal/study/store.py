@@ -27,7 +27,7 @@ from truecal.writing import write_whole
 if TYPE_CHECKING:
     import polars
 
-VERSION = 4
+VERSION = 5
 KINDS = ("results", "diagrams", "draws")
 
 
@@ -110,9 +110,18 @@ class Store:
             raise FileError(
                 f"{self.folder} is a store of version {meta.get('version')!r}, this release reads {VERSION}; {remedy}"
             )
-        for name in find_damage(meta):
-            value = str(meta.get(name))[:40]
-            raise FileError(f"{path} is damaged: its {name!r} cannot be {value!r}; run the study again")
+        covariates = meta.get("covariates", {})
+        valid = {
+            "name": isinstance(meta.get("name"), str),
+            "jobs": all(isinstance(job, str) for job in meta["jobs"]),
+            "fits": isinstance(meta.get("fits", []), list),
+            "clean": isinstance(meta.get("clean", {}), dict),
+            "covariates": isinstance(covariates, dict) and all(isinstance(row, dict) for row in covariates.values()),
+        }
+        for name in (name for name, is_valid in valid.items() if not is_valid):
+            raise FileError(
+                f"{path} is damaged: its {name!r} cannot be {str(meta.get(name))[:40]!r}; run the study again"
+            )
         return meta
 
     def jobs(self) -> list[str]:
@@ -153,7 +162,7 @@ class Store:
         """
         meta = self.meta()
         table = self._read("results", meta["jobs"])
-        covariates = [{"job": job, **values} for job, values in (meta.get("covariates") or {}).items()]
+        covariates = [{"job": job, **values} for job, values in meta.get("covariates", {}).items()]
         if not covariates:
             return table
         columns = pl.DataFrame(covariates, infer_schema_length=None, strict=False).cast({pl.Null: pl.Float64})
@@ -161,7 +170,7 @@ class Store:
 
     def references(self) -> dict[str, str]:
         """Return the clean dataset of every shifted one that has another name."""
-        return dict(self.meta().get("clean") or {})
+        return dict(self.meta().get("clean", {}))
 
     def diagrams(self) -> "polars.DataFrame":
         """Read the bins of the reliability diagrams, with the columns of `DIAGRAMS`."""
@@ -177,13 +186,10 @@ class Store:
         Returns
         -------
         polars.DataFrame
-            One row per model, clean dataset, seed and recalibrator: number of rows, temperature, log loss on those rows
-            before and after, confidence and accuracy there.
+            One row per model, clean dataset, seed and recalibrator: number of rows (of all in the file), and temperature.
         """
-        texts, counts = ("model", "dataset", "recalibrator"), ("seed", "rows", "of")
-        names = ("model", "dataset", "seed", "recalibrator", "rows", "of", "temperature", "nll_before", "nll_after")
-        types = dict.fromkeys((*names, "confidence", "accuracy"), pl.Float64)
-        types |= dict.fromkeys(texts, pl.String) | dict.fromkeys(counts, pl.Int64)
+        types = {"model": pl.String, "dataset": pl.String, "seed": pl.Int64, "recalibrator": pl.String}
+        types |= {"rows": pl.Int64, "of": pl.Int64, "temperature": pl.Float64}
         rows = [{name: fit[name] for name in types} for fit in self._fits(types)]
         return pl.DataFrame(rows, schema=types).sort("model", "dataset", "seed", "recalibrator")
 
@@ -217,7 +223,7 @@ class Store:
     def _fits(self, keys: Iterable[str]) -> list[dict[str, Any]]:
         """Read the records of the fits of this study that are written already; refuse one without these keys."""
         fits = []
-        for path in (self.folder / "fits" / f"{name}.json" for name in self.meta().get("fits") or ()):
+        for path in (self.folder / "fits" / f"{name}.json" for name in self.meta().get("fits", ())):
             if path.is_file():
                 fits.append(read_json(path))
                 if not isinstance(fits[-1], dict) or not set(keys) <= fits[-1].keys():
@@ -293,25 +299,6 @@ class Store:
             table = rows if isinstance(rows, pl.DataFrame) else make_table(_COLUMNS[kind], rows)
             table.write_parquet(buffer := BytesIO())
             write_whole(self._path(kind, job), buffer.getvalue())
-
-
-def find_damage(meta: Mapping[str, Any]) -> list[str]:
-    """Return the names of the fields in the content of study.json whose values have another type than a store writes."""
-
-    def is_list(texts: object) -> bool:
-        """Return whether an object is a list of texts."""
-        return isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-
-    content = {name: value for name, value in meta.items() if value is not None}
-    clean, covariates = content.get("clean", {}), content.get("covariates", {})
-    valid = {
-        "name": isinstance(content.get("name"), str),
-        "jobs": is_list(content.get("jobs")),
-        "fits": is_list(content.get("fits", [])),
-        "clean": isinstance(clean, dict),
-        "covariates": isinstance(covariates, dict) and all(isinstance(row, dict) for row in covariates.values()),
-    }
-    return [name for name, is_valid in valid.items() if not is_valid]
 
 
 def read_json(path: Path, remedy: str = "delete it and run the study again") -> Any:

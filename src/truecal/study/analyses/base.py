@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,20 +84,14 @@ class Analysis:
 
 
 def read_results(source: Any) -> Any:
-    """Read a store, or any frame that narwhals reads, as a polars frame with the columns of a store, checked by name."""
-    import narwhals as nw
-
-    frame = source.frame() if isinstance(source, Store) else source
-    try:
-        table = nw.from_native(frame, eager_only=True)
-    except TypeError as error:
-        raise InputError(f"{type(frame).__name__} is not a data frame; pass a store or store.frame()") from error
+    """Read a store, or a polars frame with the columns of its results, checked by name."""
+    table = source.frame() if isinstance(source, Store) else source
+    if not isinstance(table, pl.DataFrame):
+        raise InputError(f"{type(table).__name__} is no table of results; pass a store or store.frame()")
     missing = [name for name in (*_TEXT, *_NUMBERS) if name not in table.columns]
     if missing:
         raise InputError(f"the results have no column {missing[0]!r}; pass store.frame(), or a frame with its columns")
-    return table.to_polars().with_columns(
-        pl.col(*_TEXT).cast(pl.String), pl.col(*_NUMBERS).cast(pl.Float64).fill_nan(None)
-    )
+    return table.with_columns(pl.col(*_TEXT).cast(pl.String), pl.col(*_NUMBERS).cast(pl.Float64).fill_nan(None))
 
 
 def only(table: Any, column: str, *names: object) -> Any:
@@ -123,8 +117,8 @@ def points(source: Any, metrics: str | Sequence[str], **choice: Unpack[Choice]) 
 
     Parameters
     ----------
-    source : Store or data frame
-        A store, its results (`store.frame()`), or any frame with their columns.
+    source : Store or polars.DataFrame
+        A store, its results (`store.frame()`), or a polars frame with their columns.
     metrics : str or sequence of str
         Names of metrics. A score of whole predictions (such as nll) has no lens and is there under any.
     **choice : str
@@ -286,25 +280,20 @@ def note_few_models(table: Any) -> list[str]:
 # ----------------------------------------------------------------------------------------------------
 # Correlation across models, with an interval, and the line through them
 
-Method = Literal["pearson", "spearman", "kendall"]
-METHODS: tuple[Method, ...] = ("pearson", "spearman", "kendall")
 MIN_MODELS = 5  # models below which no interval exists
 FEW = 10  # models below which even a strong correlation is hardly known
 
 
 class Correlation(NamedTuple):
-    """A coefficient over models with its interval; NaN where all values are equal, limits NaN below 5 models."""
+    """Kendall's tau over models with its interval; NaN where all values are equal, limits NaN below 5 models."""
 
     value: float = np.nan
     low: float = np.nan
     high: float = np.nan
 
 
-def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: float = 0.95) -> Correlation:
-    """Compute a correlation coefficient with its interval; NaN for fewer than two models or a constant column.
-
-    All three are one formula over pairs of models (Daniels 1944): sum p q / sqrt(sum p^2 sum q^2), where p and q are differences of
-    values (Pearson), of ranks (Spearman) or their signs (Kendall's tau-b).
+def correlate(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Correlation:
+    """Compute Kendall's tau-b with its interval; NaN for fewer than two models or a constant column.
 
     >>> result = correlate([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 6, 5])
     >>> round(result.value, 3), round(result.low, 3), round(result.high, 3)
@@ -313,40 +302,25 @@ def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: 
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return Correlation()
-    if method == "spearman":
-        a, b = _doubled_ranks(a), _doubled_ranks(b)
-    p, q = np.subtract.outer(a, a), np.subtract.outer(b, b)
-    if method == "kendall":
-        p, q = np.sign(p), np.sign(q)
+    p, q = np.sign(np.subtract.outer(a, a)), np.sign(np.subtract.outer(b, b))
     value = float((p * q).sum() / np.sqrt((p**2).sum() * (q**2).sum()))
-    low, high = correlation_bounds(np.array([value]), len(a), method, level)
+    low, high = tau_bounds(np.array([value]), len(a), level)
     return Correlation(value, float(low[0]), float(high[0]))
 
 
-def _doubled_ranks(values: Float64s) -> Float64s:
-    """Return twice the ranks (from 0) of values (n,), ties at their mean rank, as whole numbers."""
-    order = np.sort(values)
-    return (np.searchsorted(order, values, "left") + np.searchsorted(order, values, "right") - 1).astype(np.float64)
+def tau_bounds(value: Float64s, models: int, level: float) -> tuple[Float64s, Float64s]:
+    """Compute lower and upper limits of Kendall's tau (any shape) over `models` models by Fisher's transformation.
 
-
-def correlation_bounds(value: Float64s, models: int, method: Method, level: float) -> tuple[Float64s, Float64s]:
-    """Compute lower and upper limits of coefficients (any shape) over `models` models by Fisher's transformation.
-
-    Limits are NaN for fewer than 5 models, and contain the coefficient also where it is 1 or -1.
+    The variance is that of Fieller, Hartley & Pearson (1957). Limits are NaN for fewer than 5 models, and contain the coefficient
+    also where it is 1 or -1.
     """
     from scipy.special import ndtri
 
     if models < MIN_MODELS:
         return np.full_like(value, np.nan), np.full_like(value, np.nan)
     largest = 1 - 2 / (models * (models - 1))
-    inside = np.clip(value, -largest, largest)
-    variance = {
-        "pearson": np.full_like(value, 1 / (models - 3)),
-        "spearman": (1 + inside**2 / 2) / (models - 3),
-        "kendall": np.full_like(value, 0.437 / (models - 4)),
-    }[method]
-    half_width = float(ndtri((1 + level) / 2)) * np.sqrt(variance)
-    centre = np.arctanh(inside)
+    centre = np.arctanh(np.clip(value, -largest, largest))
+    half_width = float(ndtri((1 + level) / 2)) * np.sqrt(0.437 / (models - 4))
     return np.minimum(np.tanh(centre - half_width), value), np.maximum(np.tanh(centre + half_width), value)
 
 
@@ -384,19 +358,17 @@ def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> FittedLine:
     return FittedLine(slope, slope - half_width, slope + half_width, intercept, explained)
 
 
-def fit_groups(
-    table: Any, by: Sequence[str], x: str, y: str, *, methods: Sequence[Method] = (), level: float = 0.95
-) -> Any:
+def fit_groups(table: Any, by: Sequence[str], x: str, y: str, *, level: float = 0.95) -> Any:
     """Fit the line of y on x in every group of a table, and correlate the two.
 
-    Columns: `by`, models (rows of the group), the fields of `FittedLine`, and for each method its name, name_low and name_high.
+    Columns: `by`, models (rows of the group), the fields of `FittedLine`, and Kendall's tau: tau, tau_low and tau_high.
     """
     rows = []
     for part in table.partition_by(by, maintain_order=True):
-        x_values, y_values = numbers(part, x, y)
-        correlations = [number for method in methods for number in correlate(x_values, y_values, method, level=level)]
-        rows.append((*part.select(by).row(0), part.height, *fit_line(x_values, y_values, level=level), *correlations))
-    names = [*FittedLine._fields, *(f"{name}{end}" for name in methods for end in ("", "_low", "_high"))]
+        values = numbers(part, x, y)
+        fits = *fit_line(*values, level=level), *correlate(*values, level=level)
+        rows.append((*part.select(by).row(0), part.height, *fits))
+    names = [*FittedLine._fields, "tau", "tau_low", "tau_high"]
     schema = {name: table.schema[name] for name in by} | {"models": pl.Int64} | dict.fromkeys(names, pl.Float64)
     return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -122,8 +122,8 @@ def rank(
 
     Parameters
     ----------
-    source : Store or data frame
-        A store, its results (`store.frame()`), or any frame with their columns.
+    source : Store or polars.DataFrame
+        A store, its results (`store.frame()`), or a polars frame with their columns.
     metrics : str or sequence of str, default ()
         Names of metrics; default the usual ones that are there.
     datasets : sequence of str, default ()
@@ -220,15 +220,14 @@ def rank_agreement(
 
     Parameters
     ----------
-    source : Store or data frame
-        A store, its results (`store.frame()`), or any frame with their columns.
+    source : Store or polars.DataFrame
+        A store, its results (`store.frame()`), or a polars frame with their columns.
     metrics : sequence of str, default None
         Names of metrics; None: all of the lens.
     level : float, default 0.95
         Level of the intervals.
     **choice : str
-        Which results: lens, selection, recalibrator, dataset, as in :func:`points`. With several lenses, a metric is named
-        "metric [lens]".
+        Which results: lens, selection, recalibrator, dataset, as in :func:`points`.
 
     Returns
     -------
@@ -260,16 +259,13 @@ def rank_agreement(
     """
     options.level(level)
     results, lens = base.read_results(source), choice.get("lens", "top-label")
-    lenses = base.as_names(lens)
     if metrics is None:
-        metrics = results.filter(pl.col("lens").is_in(lenses))["metric"].unique().sort().to_list()
-    if isinstance(metrics, str) or len(set(metrics)) * len(set(lenses)) < 2:
-        raise InputError(f"agreement needs at least two metrics (or lenses), not {metrics!r} of the lens {lens!r}")
+        metrics = results.filter(pl.col("lens") == lens)["metric"].unique().sort().to_list()
+    if isinstance(metrics, str) or len(set(metrics)) < 2:
+        raise InputError(f"agreement needs at least two metrics, not {metrics!r}")
     points = base.points(results, metrics, **choice)
-    with_lens = pl.when(pl.col("lens") != "").then(pl.format("{} [{}]", "metric", "lens"))
-    name = pl.col("metric") if len(lenses) == 1 else with_lens.otherwise("metric")
-    table = points.frame().with_columns(name=name)
-    is_complete = pl.len().over(*CONDITION, "model") == pl.col("name").n_unique().over(*CONDITION)
+    table = points.frame()
+    is_complete = pl.len().over(*CONDITION, "model") == pl.col("metric").n_unique().over(*CONDITION)
     complete = table.filter(is_complete)
     lacking = table.filter(~is_complete).group_by(CONDITION).agg(pl.col("model").unique().sort().str.join(", "))
     lacking = lacking.rename({"model": "models"}).sort(CONDITION)
@@ -281,7 +277,7 @@ def rank_agreement(
     agreement = pl.DataFrame(rows, infer_schema_length=None).cast({"supported_flips": pl.Int64})
     notes = [*points.notes, *base.note_few_models(table)]
     notes += base.write_notes(lacking, "models without all of the metrics are left out: {models}")
-    bare = table.filter(pl.col("low").is_null() | pl.col("high").is_null())["name"].unique().sort().to_list()
+    bare = table.filter(pl.col("low").is_null() | pl.col("high").is_null())["metric"].unique().sort().to_list()
     if bare:
         notes.append(f"there are no intervals of {', '.join(bare)}: which flips with them are chance is unknown")
     tested = agreement.filter(pl.col("supported_flips").is_not_null())
@@ -296,11 +292,11 @@ def _compare_metrics(part: Any, level: float) -> list[dict[str, Any]]:
 
     `part` has one row per model and metric, none missing. [] for fewer than two metrics or models.
     """
-    condition, names = part.select(CONDITION).row(0, named=True), part["name"].unique().sort().to_list()
+    condition, names = part.select(CONDITION).row(0, named=True), part["metric"].unique().sort().to_list()
     models = part["model"].n_unique()
     if len(names) < 2 or models < 2:
         return []
-    columns = numbers(part.sort("name", "model"), "value", "low", "high")
+    columns = numbers(part.sort("metric", "model"), "value", "low", "high")
     value, low, high = (column.reshape(len(names), models) for column in columns)
     i, j = np.triu_indices(models, 1)
     signs = np.sign(value[:, i] - value[:, j])  # (metrics, pairs of models)
@@ -309,7 +305,7 @@ def _compare_metrics(part: Any, level: float) -> list[dict[str, Any]]:
     untied = np.abs(signs).sum(axis=1)
     scale = np.sqrt(np.outer(untied, untied))
     tau = np.where(scale > 0, signs @ signs.T / positive(scale), np.nan).clip(-1.0, 1.0)
-    tau_low, tau_high = base.correlation_bounds(tau, models, "kendall", level)
+    tau_low, tau_high = base.tau_bounds(tau, models, level)
     rows = []
     for a, b in combinations(range(len(names)), 2):
         flip = signs[a] * signs[b] < 0
@@ -331,8 +327,8 @@ def effect_of_recalibration(
 
     Parameters
     ----------
-    source : Store or data frame
-        A store, its results (`store.frame()`), or any frame with their columns.
+    source : Store or polars.DataFrame
+        A store, its results (`store.frame()`), or a polars frame with their columns.
     metric : str, default "rank-series-l2"
         Name of the metric.
     before : str, default "none"
@@ -408,8 +404,7 @@ def effect_of_recalibration(
         improved_supported=pl.when(supported.null_count() == 0).then((better & supported).sum()),
         n=pl.col("n").max(),
     )
-    fits = base.fit_groups(paired, CONDITION, "before", "after", methods=["kendall"])
-    taus = fits.select(tau="kendall", tau_low="kendall_low", tau_high="kendall_high")
+    taus = base.fit_groups(paired, CONDITION, "before", "after").select("tau", "tau_low", "tau_high")
     other_rows = paired.filter(pl.col("n").ne_missing(pl.col("n_after"))).unique(CONDITION, maintain_order=True)
     text = f"{before!r} and {after!r} were judged on different rows: not the effect alone"
     notes += base.write_notes(other_rows.drop("model"), text)

@@ -13,7 +13,6 @@ from truecal.study.analyses.base import CONDITION, METRIC, Analysis, Choice, Ref
 from truecal.study.store import pl
 
 _NAMES = ("value", "error")
-_MIN_SEVERITIES = 3  # for a slope
 _INSIDE_OUTSIDE = {  # columns of models on clean and on shifted data
     "inside": "clean_value",
     "inside_low": "clean_low",
@@ -31,95 +30,17 @@ PAIRS = {
 }
 
 
-def shift(source: Any, *, metric: str = METRIC, reference: Reference = None, **choice: Unpack[Choice]) -> Analysis:
-    """Follow a metric and the error of every model over the severities of each shifted dataset.
-
-    Parameters
-    ----------
-    source : Store or data frame
-        A store, its results (`store.frame()`), or any frame with their columns.
-    metric : str, default "rank-series-l2"
-        Name of the metric.
-    reference : str or mapping, default None
-        Clean dataset of the shifted ones, one for all or by dataset; None: the severity 0 of each.
-    **choice : str
-        Which results: lens, selection, recalibrator, as in :func:`points`.
-
-    Returns
-    -------
-    Analysis
-        Tables:
-        "models": one row per model and condition; a shifted dataset starts with its clean one at severity 0. Error and value with
-        limits, value_increase and error_increase over the clean data, supported (the interval lies wholly above or below that of
-        the clean data).
-        "slopes": per dataset and model the least-squares slopes of value and error on severity, with intervals.
-
-    Raises
-    ------
-    InputError
-        If the results hold no severity above 0, or no shifted dataset has a clean version.
-
-    References
-    ----------
-    Minderer et al. (2021), Figures 4 and 5, https://arxiv.org/abs/2106.07998
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import truecal as tc
-    >>> same = {"seed": 0, "recalibrator": "none", "lens": "", "selection": "all", "low": None, "high": None, "n": 500}
-    >>> same |= {"dataset": "digits", "family": None, "size": None}
-    >>> rows = [
-    ...     {"model": model, "metric": metric, "severity": severity, "value": value + 0.1 * severity, **same}
-    ...     for metric, values in {"error": [0.1, 0.2], "nll": [0.4, 0.7]}.items()
-    ...     for model, value in zip("ab", values)
-    ...     for severity in (0.0, 1.0, 2.0)
-    ... ]
-    >>> slopes = tc.study.shift(pl.DataFrame(rows), metric="nll").frame("slopes")
-    >>> slopes.select("model", pl.col("slope", "error_slope").round(3)).rows()
-    [('a', 0.1, 0.1), ('b', 0.1, 0.1)]
-    """
-    points, notes = base.points_with_error(source, metric, **choice)
-    if not points["severity"].max():
-        raise InputError("the results hold no severity above 0; for shifted data without severities see in_and_out")
-    joined, clean_notes = base.join_clean(points, reference)
-    shifted = joined.filter(pl.col("severity") > 0)
-    notes += clean_notes
-    if shifted.is_empty():
-        raise InputError(f"no shifted dataset has a clean version: {'; '.join(notes)}")
-    clean = points.filter(pl.col("severity") == 0).rename({"dataset": "clean"})  # once for every shifted dataset
-    clean = clean.join(shifted.select("model", "clean", "dataset").unique(), on=["model", "clean"])
-    apart = (pl.col("low") > pl.col("clean_high")) | (pl.col("high") < pl.col("clean_low"))
-    table = pl.concat([clean.select(points.columns), shifted], how="diagonal").with_columns(
-        supported=pl.when(pl.col("severity") > 0).then(apart),
-        **{f"{name}_increase": pl.col(name) - pl.col(f"clean_{name}").fill_null(pl.col(name)) for name in _NAMES},
-    )
-    table = table.select(pl.exclude("^clean.*$")).sort("dataset", "model", "severity")
-    value, error = (base.fit_groups(table, ["dataset", "model", "family", "size"], "severity", y) for y in _NAMES)
-    names = {"slope": "error_slope", "slope_low": "error_low", "slope_high": "error_high"}
-    slopes = value.rename({"models": "severities"}).with_columns(error[name].alias(to) for name, to in names.items())
-    slopes = slopes.filter(pl.col("severities") > 1).drop("intercept", "explained")
-    counts = table.group_by("dataset").agg(pl.col("severity").n_unique()).filter(pl.col("severity") < _MIN_SEVERITIES)
-    text = "{} severities of {}, the clean one included, are too few for a trend"
-    notes += [text.format(count, dataset) for dataset, count in counts.sort("dataset").iter_rows()]
-    worst = table.filter(pl.col("severity") == pl.col("severity").max().over("dataset"))["supported"].drop_nulls()
-    if not worst.all():
-        notes.append(
-            f"{metric} of {len(worst) - worst.sum()} of {len(worst)} models at the highest severities does not differ from "
-            "clean data beyond the intervals"
-        )
-    return Analysis({"models": table, "slopes": slopes}, tuple(notes), metric)
-
-
-def shift_over_types(
+def shift(
     source: Any, *, metric: str = METRIC, reference: Reference = None, level: float = 0.95, **choice: Unpack[Choice]
 ) -> Analysis:
-    """Average severities of shift over the shifted datasets (types of corruption) that share a clean one.
+    """Follow a metric and the error of every model over severities of shift, as means over the types of shift.
+
+    Types (of corruption) are the shifted datasets that share a clean one; a dataset with severities of its own is a single type.
 
     Parameters
     ----------
-    source : Store or data frame
-        A store, its results (`store.frame()`), or any frame with their columns.
+    source : Store or polars.DataFrame
+        A store, its results (`store.frame()`), or a polars frame with their columns.
     metric : str, default "rank-series-l2"
         Name of the metric.
     reference : str or mapping, default None
@@ -132,10 +53,12 @@ def shift_over_types(
     Returns
     -------
     Analysis
-        Table "models" with one row per clean dataset, severity (0: the clean dataset) and model: clean, severity, model, family,
-        size, types (how many), value and error, each with the limits of the mean over types (Student's, types being the sample;
-        null for fewer than three), value_beside_largest and error_beside_largest (minus those of the largest model of the family
-        at the same severity) and relative_size (within the family, the largest is 1).
+        Tables:
+        "models": one row per clean dataset, severity (0: the clean dataset) and model: dataset (the clean one), severity, model,
+        family, size, types (how many), value and error, each with the limits of the mean over types (Student's, types being the
+        sample; null for fewer than three), value_beside_largest and error_beside_largest (minus those of the largest model of the
+        family at the same severity) and relative_size (within the family, the largest is 1).
+        "slopes": per clean dataset and model the least-squares slopes of value and error on severity, with intervals.
 
     Raises
     ------
@@ -158,9 +81,11 @@ def shift_over_types(
     ...     for model, value in zip("ab", values)
     ...     for severity in (0.0, 1.0, 2.0)
     ... ]
-    >>> means = tc.study.shift_over_types(pl.DataFrame(rows), metric="nll").frame()
-    >>> means.filter(pl.col("model") == "a").select("severity", "types", pl.col("value").round(3)).rows()
+    >>> shifted = tc.study.shift(pl.DataFrame(rows), metric="nll")
+    >>> shifted.frame().filter(pl.col("model") == "a").select("severity", "types", pl.col("value").round(3)).rows()
     [(0.0, 1, 0.4), (1.0, 1, 0.5), (2.0, 1, 0.6)]
+    >>> shifted.frame("slopes").select("model", pl.col("slope", "error_slope").round(3)).rows()
+    [('a', 0.1, 0.1), ('b', 0.1, 0.1)]
     """
     from scipy.special import stdtrit
 
@@ -170,7 +95,8 @@ def shift_over_types(
     shifted = points.join(clean_of, on=list(CONDITION), how="inner").filter(pl.col("severity") > 0)
     if shifted.is_empty():
         raise InputError(
-            "the results hold no severity above 0 with a clean version; name the clean dataset as reference"
+            "the results hold no severity above 0 with a clean version; name the clean dataset as reference, and see in_and_out "
+            "for shifted data without severities"
         )
     clean = points.filter((pl.col("severity") == 0) & pl.col("dataset").is_in(shifted["clean"].unique().to_list()))
     means = pl.concat([clean.with_columns(clean="dataset"), shifted]).group_by("clean", "severity", "model")
@@ -193,19 +119,25 @@ def shift_over_types(
         }
         means = means.with_columns(**columns).drop(f"{name}_sd")
     means = means.with_columns(relative_size=pl.when(is_sized).then(size / size.max().over("family")))
-    tables = {"models": means.sort("clean", "severity", "model")}
+    means = means.rename({"clean": "dataset"}).sort("dataset", "severity", "model")
+    keys = ["dataset", "model", "family", "size"]
+    value, error = (base.fit_groups(means, keys, "severity", y, level=level) for y in _NAMES)
+    names = {"slope": "error_slope", "slope_low": "error_low", "slope_high": "error_high"}
+    slopes = value.rename({"models": "severities"}).with_columns(error[name].alias(to) for name, to in names.items())
+    slopes = slopes.select(*keys, "severities", "slope", "slope_low", "slope_high", *names.values())
+    tables = {"models": means, "slopes": slopes.filter(pl.col("severities") > 1)}
     return Analysis(tables, (*notes, *clean_notes), metric, choice.get("recalibrator", "none"))
 
 
 def in_and_out(
     source: Any, *, metric: str = METRIC, reference: Reference = None, level: float = 0.95, **choice: Unpack[Choice]
 ) -> Analysis:
-    """Correlate calibration on clean and on shifted data over models, by Pearson, Spearman and Kendall.
+    """Correlate calibration on clean and on shifted data over models, by Kendall's tau.
 
     Parameters
     ----------
-    source : Store or data frame
-        A store, its results (`store.frame()`), or any frame with their columns.
+    source : Store or polars.DataFrame
+        A store, its results (`store.frame()`), or a polars frame with their columns.
     metric : str, default "rank-series-l2"
         Name of the metric.
     reference : str or mapping, default None
@@ -221,8 +153,8 @@ def in_and_out(
         Tables:
         "models": one row per shifted condition and model: dataset, severity (of the shifted data), clean (dataset), model,
         family, size, inside, outside (the metric on clean and on shifted data), their limits, error_inside, error_outside.
-        "correlations": per shifted condition, pair of numbers (the metric in and out; the error in and out; on the shifted data,
-        the error with the metric) and method: value, low, high, models.
+        "correlations": per shifted condition and pair of numbers (the metric in and out; the error in and out; on the shifted data,
+        the error with the metric) Kendall's tau: models, tau, tau_low, tau_high.
 
     Raises
     ------
@@ -259,17 +191,15 @@ def in_and_out(
         )
     keys = [*CONDITION, "clean"]
     table = joined.select(*keys, "model", "family", "size", **_INSIDE_OUTSIDE)
-    fits = {pair: base.fit_groups(table, keys, *xy, methods=base.METHODS, level=level) for pair, xy in PAIRS.items()}
-    parts = [
-        fit.select(
-            *keys, pair=pl.lit(pair), method=pl.lit(name), value=name, low=f"{name}_low", high=f"{name}_high"
-        ).with_columns(fit["models"])
-        for pair, fit in fits.items()
-        for name in base.METHODS
+    taus = [
+        base.fit_groups(table, keys, *xy, level=level).select(
+            *keys, "models", "tau", "tau_low", "tau_high", pair=pl.lit(pair)
+        )
+        for pair, xy in PAIRS.items()
     ]
-    correlations = pl.concat(parts).sort(CONDITION, maintain_order=True)
-    is_main = (pl.col("pair") == next(iter(PAIRS))) & (pl.col("method") == "kendall")
-    unclear = correlations.filter(is_main & (pl.col("low") <= 0) & (pl.col("high") >= 0))
+    correlations = pl.concat(taus).sort(CONDITION, maintain_order=True)
+    is_main = pl.col("pair") == next(iter(PAIRS))
+    unclear = correlations.filter(is_main & (pl.col("tau_low") <= 0) & (pl.col("tau_high") >= 0))
     text = f"{metric} on clean data does not predict that on shifted data: the interval of tau holds 0"
     notes += [*clean_notes, *base.note_few_models(table), *base.write_notes(unclear, text)]
     return Analysis({"models": table, "correlations": correlations}, tuple(notes), metric)

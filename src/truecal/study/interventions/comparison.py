@@ -190,8 +190,8 @@ class InterventionComparison:
         )
         return lines + _compare_labels(all_errors.filter(pl.col("intervention").is_in(helpful)))
 
-    def text(self, *, markdown: bool = False) -> str:
-        """Write all tables, the answer and the notes as text or as Markdown."""
+    def text(self) -> str:
+        """Write all tables, the answer and the notes as text."""
         rows, seeds = self.rows, len(self.plan.seeds)
         same = "" if rows["test originals"] == rows["test"] else f" (made from {rows['test originals']} originals)"
         parts = [
@@ -199,8 +199,7 @@ class InterventionComparison:
             f"{same}; {seeds} seed{'s' if seeds > 1 else ''}. Mean ± standard deviation over seeds; ↓ ↑ lower or higher than the "
             "base model (95 %, paired by seed). 'if calibrated': what the base model would get if its outputs were the truth."
         ]
-        for title, frame in self.tables().items():
-            parts.append(f"## {title}\n\n{frame.to_markdown()}" if markdown else f"{title}\n\n{frame.to_text()}")
+        parts += [f"{title}\n\n{frame.to_text()}" for title, frame in self.tables().items()]
         parts.append("\n".join(f"- {line}" for line in self.verdict()))
         if self.notes:
             parts.append("\n".join(f"note: {note}" for note in self.notes))
@@ -231,16 +230,12 @@ class InterventionComparison:
         return [*rows, f"{len(self.plan.seeds)} seeds"]
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write results, summary and validation as .csv and .parquet, the summary as .txt and .md; return their paths."""
+        """Write results, summary and validation as .csv, the tables and the answer as summary.txt; return their paths."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         frames = {"results": self.results, "summary": self.summary, "validation": self.choice.frame()}
-        paths = []
-        for name, frame in frames.items():
-            paths += [write_table(frame, target / f"{name}{ending}") for ending in (".csv", ".parquet")]
-        paths.append(write_whole(target / "summary.txt", self.text() + "\n"))
-        paths.append(write_whole(target / "summary.md", f"# {self.plan.name}\n\n{self.text(markdown=True)}\n"))
-        return paths
+        paths = [write_table(frame, target / f"{name}.csv") for name, frame in frames.items()]
+        return [*paths, write_whole(target / "summary.txt", self.text() + "\n")]
 
 
 def _tabulate(result: InterventionComparison, column: Any) -> Frame:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal.errors import FileError, InputError, extra
+from truecal.errors import InputError, extra
 from truecal.groups import answer_scales
-from truecal.predictions import files
 from truecal.study.document import Document, Where, load_schema, read_document
 
 # ----------------------------------------------------------------------------------------------------
@@ -41,7 +40,6 @@ class Recipe:
 WHILE_TRAINING = ("label-smoothing", "mixup", "focal", "mc-dropout")
 AFTERWARDS = ("temperature", "bias-corrected-temperature", "histogram", "histogram-width")
 TOGETHER = "ensemble"
-BUNDLED = ("warped-digits", "digits")
 BASELINE = "none"
 Strength = float | str | None
 Groups = Mapping[str, Sequence[object]]
@@ -169,16 +167,12 @@ class Plan:
 
 
 def _read_data(document: Document, folder: Path) -> DataPlan:
-    """Read the section `data`, with paths relative to `folder`; missing files and shares of 1 or more in sum are problems."""
-    values = {"set": DataPlan.source, **document.value.get("data", {})}
-    for name in ("file", "logits"):
-        path = folder / str(values.get(name, ""))
-        if name in values and not (path.is_dir() if name == "logits" else path.suffix == ".npz" and path.is_file()):
-            kind = "folder" if name == "logits" else ".npz file"
-            document.add(("data", name), f"there is no {kind} {path}")
-        values[name] = str(path) if name in values else None
-    shares = {name: values[name] for name in ("validation", "test", "seed") if name in values}
-    plan = DataPlan(values["file"] or values["set"], values["logits"], **shares)
+    """Read the section `data`, with paths relative to `folder`; a missing folder and shares of 1 or more in sum are problems."""
+    values = dict(document.value["data"])
+    if "logits" in values and not (folder / values["logits"]).is_dir():
+        document.add(("data", "logits"), f"there is no folder {folder / values['logits']}")
+    source, logits = values.pop("set", DataPlan.source), values.pop("logits", None)
+    plan = DataPlan(source, None if logits is None else str(folder / logits), **values)
     if plan.validation + plan.test >= 1:
         text = f"validation {plan.validation:g} and test {plan.test:g} leave no rows to train on"
         document.add(("data",), text)
@@ -201,7 +195,7 @@ def _read_lenses(document: Document) -> LensPlan:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The data of a comparison: bundled digits, the same digits warped, or an .npz file of one's own; split once, for all models
+# The data of a comparison: bundled digits, or the same digits warped; split once, for all models
 
 Images = NDArray[np.float32]
 Labels = NDArray[np.int64]
@@ -231,7 +225,7 @@ class InterventionData:
 @lru_cache(1)  # a worker process trains many models on the same data
 def load_data(plan: DataPlan) -> InterventionData:
     """Load the data and split it by the plan's seed, before digits are warped, so that no digit is in two parts (cached)."""
-    inputs, labels, classes = _digits() if plan.source in BUNDLED else _from_file(Path(plan.source))
+    inputs, labels, classes = _digits()
     rng = np.random.default_rng(plan.seed)
     order = rng.permutation(len(labels))
     test, validation = round(plan.test * len(labels)), round(plan.validation * len(labels))
@@ -250,8 +244,7 @@ def load_data(plan: DataPlan) -> InterventionData:
 def check_plan(plan: Plan, data: InterventionData) -> None:
     """Refuse a plan that does not fit the data, with all problems at once.
 
-    Those are unknown classes, top k beyond the number of classes, a cnn on inputs that are no images, and histograms with more
-    bins than half of the validation rows.
+    Those are unknown classes, top k beyond the number of classes, and histograms with more bins than half of the validation rows.
     """
     document, lenses, count = plan.document, plan.lenses, len(data.classes)
     probe = tc.Predictions.from_probs(np.full((1, count), 1 / count), np.array(data.classes)[:1], classes=data.classes)
@@ -269,9 +262,7 @@ def check_plan(plan: Plan, data: InterventionData) -> None:
             document.add(where, str(error))
     if "top_k" in document.value.get("lenses", {}) and max(lenses.top_k) > count:
         document.add(("lenses", "top_k"), f"top_k is {max(lenses.top_k)}, but there are only {count} classes")
-    shape, rows = data.train.inputs.shape[1:], len(data.validation.labels)
-    if plan.data.logits is None and plan.training.network == "cnn" and len(shape) not in (2, 3):
-        document.add(("model",), f"a cnn needs images, and these inputs have shape {shape}; use network: mlp")
+    rows = len(data.validation.labels)
     bins = [b for kind in ("histogram", "histogram-width") for b in plan.interventions.get(kind, ()) if b is not None]
     largest = max(map(int, bins), default=0)
     if largest > rows // 2:
@@ -301,20 +292,3 @@ def _warp(images: Images, rng: np.random.Generator) -> Images:
         offset = middle - matrix @ (middle + rng.uniform(-_MOVE, _MOVE, 2))
         warped[i] = affine_transform(image, matrix, offset, order=1)
     return warped + rng.normal(scale=_NOISE, size=images.shape).astype(np.float32)
-
-
-def _from_file(path: Path) -> tuple[Images, Labels, tuple[object, ...]]:
-    """Read inputs and labels from an .npz file; return inputs, class indices and class names."""
-    arrays = files.read_arrays(path)
-    missing = [name for name in ("inputs", "labels") if name not in arrays]
-    if missing:
-        raise FileError(f"{path.name} has no array {missing[0]!r}; it needs inputs (n, ...) and labels (n,)")
-    inputs, labels = arrays["inputs"].astype(np.float32), arrays["labels"]
-    if inputs.ndim < 2 or labels.shape != inputs.shape[:1]:
-        raise FileError(f"{path.name}: inputs {inputs.shape} and labels {labels.shape} must have as many rows")
-    if not np.isfinite(inputs).all():
-        raise FileError(f"{path.name}: inputs hold values that are not finite")
-    names, numbers = np.unique(labels, return_inverse=True)
-    if len(names) < 2:
-        raise FileError(f"{path.name}: labels hold one class only")
-    return inputs, numbers.astype(np.int64), tuple(names.tolist())
