@@ -109,6 +109,8 @@ class StudyFigure:
             for write in after_limits:
                 if write is not None:
                     write()
+            self.figure_.get_layout_engine().execute(self.figure_)
+            self.figure_.set_layout_engine(None)  # with a layout engine savefig draws everything twice
         return self
 
 

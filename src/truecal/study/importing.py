@@ -218,14 +218,19 @@ def read_public_table(table: Any) -> tuple[Any, list[str], list[str]]:
     is_own = (pl.col("labelset").str.to_lowercase() == "true").fill_null(False)
     is_all = is_own | ~is_own.any().over("raw_dataset", "metric", "lens")
     rows = rows.with_columns(
-        *(pl.col("model").str.extract(pattern, 1).alias(name) for name, pattern in _PRETRAINING.items()),
         value=pl.when(metric="error").then(1 - pl.col("value")).otherwise("value"),
         severity=pl.col("severity").fill_null(0.0),
         recalibrator=pl.col("recalibrator").fill_null("none").replace("temperature_scaling", "temperature"),
         dataset=pl.coalesce(corrupted, name),
         selection=pl.when(is_all).then(pl.lit("all")).otherwise(pl.lit("all classes")),
     )
-    rows = rows.with_columns(pl.col("pretraining_size", "pretraining_steps").cast(pl.Float64))
+    sweep = (
+        rows.select("model")
+        .unique()
+        .with_columns(pl.col("model").str.extract(pattern, 1).alias(name) for name, pattern in _PRETRAINING.items())
+    )
+    sweep = sweep.with_columns(pl.col("pretraining_size", "pretraining_steps").cast(pl.Float64))
+    rows = rows.join(sweep, on="model", how="left", maintain_order="left")
     best = rows.filter(pl.col("temperature").is_not_null(), selection="all", recalibrator="none")
     best = best.unique(["model", "dataset", "severity"], keep="first", maintain_order=True)
     best = best.with_columns(lens=pl.lit(""), metric=pl.lit("best-temperature"), value="temperature")

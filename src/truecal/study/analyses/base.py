@@ -358,17 +358,17 @@ def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> FittedLine:
     return FittedLine(slope, slope - half_width, slope + half_width, intercept, explained)
 
 
-def fit_groups(table: Any, by: Sequence[str], x: str, y: str, *, level: float = 0.95) -> Any:
-    """Fit the line of y on x in every group of a table, and correlate the two.
+def fit_groups(table: Any, by: Sequence[str], x: str, y: str, *, correlated: bool = False, level: float = 0.95) -> Any:
+    """Fit the line of y on x in every group of a table; with `correlated` also Kendall's tau of the two.
 
-    Columns: `by`, models (rows of the group), the fields of `FittedLine`, and Kendall's tau: tau, tau_low and tau_high.
+    Columns: `by`, models (rows of the group), the fields of `FittedLine`, and with `correlated` tau, tau_low and tau_high.
     """
     rows = []
     for part in table.partition_by(by, maintain_order=True):
         values = numbers(part, x, y)
-        fits = *fit_line(*values, level=level), *correlate(*values, level=level)
-        rows.append((*part.select(by).row(0), part.height, *fits))
-    names = [*FittedLine._fields, "tau", "tau_low", "tau_high"]
+        tau = correlate(*values, level=level) if correlated else ()
+        rows.append((*part.select(by).row(0), part.height, *fit_line(*values, level=level), *tau))
+    names = [*FittedLine._fields, *(("tau", "tau_low", "tau_high") if correlated else ())]
     schema = {name: table.schema[name] for name in by} | {"models": pl.Int64} | dict.fromkeys(names, pl.Float64)
     return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -404,7 +404,7 @@ def effect_of_recalibration(
         improved_supported=pl.when(supported.null_count() == 0).then((better & supported).sum()),
         n=pl.col("n").max(),
     )
-    taus = base.fit_groups(paired, CONDITION, "before", "after").select("tau", "tau_low", "tau_high")
+    taus = base.fit_groups(paired, CONDITION, "before", "after", correlated=True).select("tau", "tau_low", "tau_high")
     other_rows = paired.filter(pl.col("n").ne_missing(pl.col("n_after"))).unique(CONDITION, maintain_order=True)
     text = f"{before!r} and {after!r} were judged on different rows: not the effect alone"
     notes += base.write_notes(other_rows.drop("model"), text)

@@ -192,7 +192,7 @@ def in_and_out(
     keys = [*CONDITION, "clean"]
     table = joined.select(*keys, "model", "family", "size", **_INSIDE_OUTSIDE)
     taus = [
-        base.fit_groups(table, keys, *xy, level=level).select(
+        base.fit_groups(table, keys, *xy, correlated=True, level=level).select(
             *keys, "models", "tau", "tau_low", "tau_high", pair=pl.lit(pair)
         )
         for pair, xy in PAIRS.items()

@@ -18,7 +18,6 @@ from truecal.study.metrics import parse_metric
 from truecal.study.store import pl
 
 _MIN_RESIDUALS = 4  # models for a line to leave residuals
-_MIN_LOG_POINTS = 3  # points for a line with an interval
 _UNBIASED = ("debiased-", "exact-", "rank-series-")
 
 
@@ -76,7 +75,7 @@ def error_against_calibration(
     largest = pl.col("size").max().over([*CONDITION, "family"])
     points = points.with_columns(relative_size=pl.col("size") / largest)
     keys = [*CONDITION, "family"]
-    trends = base.fit_groups(base.with_all_families(points), keys, "error", "value", level=level)
+    trends = base.fit_groups(base.with_all_families(points), keys, "error", "value", correlated=True, level=level)
     trends = trends.filter(pl.col("family").is_null() | (pl.col("models") > 1)).sort(keys)
     notes += [*base.note_overlaps(points, metric), *base.note_few_models(points)]
     return Analysis({"models": points, "trends": trends}, tuple(notes), metric)
@@ -137,7 +136,7 @@ def covariate_trend(source: Any, covariate: str, *, metric: str = METRIC, **choi
     trends = pl.DataFrame()
     if points[covariate].dtype.is_numeric():
         keys = [*CONDITION, "family"]
-        trends = base.fit_groups(base.with_all_families(points), keys, covariate, "value")
+        trends = base.fit_groups(base.with_all_families(points), keys, covariate, "value", correlated=True)
         trends = trends.filter(pl.col("models") > 1).sort(keys)
         notes += base.note_few_models(points)
     tables = {"models": points, "trends": trends}
@@ -200,10 +199,8 @@ def residuals(source: Any, *, metrics: str | Sequence[str] = ("nll", "brier"), *
     variance = (pl.col("residual") ** 2).sum().over(keys) / (pl.col("models") - 2) * (1 - leverage)
     usable = (pl.col("models") >= _MIN_RESIDUALS) & (variance > 0)
     table = table.with_columns(standardized=pl.when(usable).then(pl.col("residual") / variance.sqrt()))
-    few, flat = pl.col("models") < _MIN_RESIDUALS, pl.col("slope").is_nan()
-    notes += base.write_notes(lines.filter(few), "{models} models are too few for residuals of {metric}")
-    text = "models of one and the same error do not suffice for residuals of {metric}"
-    notes += base.write_notes(lines.filter(~few & flat), text)
+    few = lines.filter(pl.col("models") < _MIN_RESIDUALS)
+    notes += base.write_notes(few, "{models} models are too few for residuals of {metric}")
     columns = (*KEY, "family", "size", "error", "value", "expected", "residual", "standardized")
     return Analysis({"models": table.select(columns), "lines": lines}, tuple(notes))
 
@@ -269,8 +266,6 @@ def log_fits(source: Any, *, metric: str = METRIC, level: float = 0.95, **choice
     models = usable.group_by("family").agg(pl.col("model").n_unique().alias("models"))
     lines = base.fit_groups(logarithms, ["family"], "error", "value", level=level).rename({"models": "points"})
     lines = lines.join(models, on="family", how="left", nulls_equal=True).sort("family", nulls_last=True)
-    few = ", ".join(map(str, lines.filter(pl.col("points") < _MIN_LOG_POINTS)["family"]))
-    notes += [f"fewer than {_MIN_LOG_POINTS} points leave no interval ({few})"] if few else []
     return Analysis({"models": usable, "lines": lines}, tuple(notes), metric, choice.get("recalibrator", "none"))
 
 
@@ -295,8 +290,8 @@ def bin_trend(source: Any, *, level: float = 0.95, **choice: Unpack[Choice]) -> 
     Analysis
         Tables:
         "slopes": one row per condition and estimator: dataset, severity, metric, scheme, norm, bins (null for estimators without a
-        fixed number), debiased (whether the estimator removes its bias), models, slope, low, high, and Kendall's tau with
-        limits.
+        fixed number), debiased (whether the estimator removes its bias), models, slope, low,
+        high.
         "models": the points behind the slopes: error and value.
 
     Raises
