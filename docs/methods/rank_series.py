@@ -27,7 +27,7 @@ class Constants:
     level: float = 0.95
     penalty: float = 2.0  # of the noise in the risk (9)
     terms_per_root: float = 0.5  # K = floor(terms_per_root * sqrt(n)), between 3 and 64
-    gate: float = 1.645  # Jensen's correction applies beyond so many standard deviations of noise (14)
+    gate: float = 1.645  # standard deviations of noise beyond which (14) and the chosen ratio of (25) apply
     jensen: float = 1.0  # times the correction (14)
     enlargements: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 5.0)  # of the fitted curve, for the upper limit (16a)
     windows_per_term: tuple[int, ...] = (2, 4)  # (16c)
@@ -80,7 +80,10 @@ def rank_series(c: Array, y: Array, k: Constants = Constants(), norm: int = 2) -
     if norm == 1:
         mean, error = signed_mean(fit)
         low = max(mean - z * error, 0.0) if low > 0 else 0.0  # (24)
-        high = max(shape_ratio(fit.curve[-1]) * high, unexpected_limit(fit, k.level))  # (25)
+        ratio = shape_ratio(fit.curve[-1])
+        if fit.theta[-1] > k.gate * sqrt(a):
+            ratio = max(ratio, shape_ratio(gap))
+        high = max(ratio * high, unexpected_limit(fit, k.level))  # (25)
         value *= shape_ratio(gap)  # (26)
     if fit.c[0] == fit.c[-1]:
         low, high = one_score_limits(float(fit.y.sum()), len(fit.c), float(fit.c[0]), k.level)

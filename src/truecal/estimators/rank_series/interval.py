@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truecal.estimators.rank_series.basis import RANK_ROUNDING, RankCells, max_order, squared_norm
-from truecal.estimators.rank_series.fit import MAX_LEVERAGE, SeriesFit, shape_ratio
+from truecal.estimators.rank_series.fit import MAX_LEVERAGE, SIGNIFICANCE_GATE, SeriesFit, shape_ratio
 from truecal.special import clopper_pearson, positive
 from truecal.types import Float64s, Indices
 
@@ -235,7 +235,7 @@ def window_index(cells: RankCells, windows: Indices, shift: float = 0.0) -> Indi
 def absolute_interval(fit: SeriesFit, level: float) -> tuple[Float64s, Float64s]:
     """Compute the limits of E|m| for every dataset, shape (m,) each; they need not contain the point estimate.
 
-    All terms are used: leave-one-out signs give a lower bound only if row i is also excluded from the choice of terms.
+    The lower ones have all terms: leave-one-out signs give a bound only if row i is also excluded from the choice of terms.
     """
     pivot = series_pivot(fit)
     assert pivot.unexpected is not None
@@ -243,7 +243,10 @@ def absolute_interval(fit: SeriesFit, level: float) -> tuple[Float64s, Float64s]
     gap = fit.gap_of(np.full(len(fit.order), fit.basis.shape[1]))
     mean, variance = _signed_mean(fit, gap)
     signed = np.maximum(mean - NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(variance), 0.0)
-    upper = pivot.unexpected.raise_limit(shape_ratio(fit.cells, gap) * upper, level)
+    ratio = shape_ratio(fit.cells, gap)
+    significant = pivot.center > SIGNIFICANCE_GATE * np.sqrt(pivot.null_variance)
+    ratio = np.where(significant, np.maximum(ratio, shape_ratio(fit.cells, fit.gap)), ratio)
+    upper = pivot.unexpected.raise_limit(ratio * upper, level)
     return np.where(lower > 0, signed, 0.0), upper  # (24), (25)
 
 
