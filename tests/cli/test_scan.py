@@ -232,3 +232,24 @@ def test_copies_of_a_sketch_are_named_when_sketches_are_added(truecal, tmp_path,
     assert ran.code == 0
     assert f"{copy} and {tmp_path / 'a.npz'} hold the same sketch" in ran.err
     assert "hold the same sketch" not in truecal("sketch", "show", other).err
+
+
+@pytest.mark.parametrize("engine", [None, "polars"])
+def test_rows_of_weight_zero_are_no_group_and_no_selection(truecal, tmp_path, engine):
+    frame = binary_frame().with_columns(site=pl.Series(["a", "b"] * 200), w=pl.Series([1.0, 0.0] * 200))
+    frame.write_parquet(tmp_path / "x.parquet")
+    options = ["--weights", "w", *([] if engine is None else ["--engine", engine])]
+    ran = truecal("measure", tmp_path / "x.parquet", "--by", "site", "--json", *options)
+    assert [part["group"] for part in results(ran)] == ["a"]
+    ran = truecal("measure", tmp_path / "x.parquet", "--select", "site=b", *options)
+    assert (ran.code, "no row is left" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("engine", [None, "polars", "duckdb"])
+def test_labels_without_names_are_selected_and_counted_against_class_names(truecal, tmp_path, engine):
+    binary_frame().write_parquet(tmp_path / "x.parquet")
+    options = [] if engine is None else ["--engine", engine]
+    (part,) = results(truecal("measure", tmp_path / "x.parquet", "--select", "label=1", "--json", *options))
+    assert part["n"] == binary_frame()["y"].sum()
+    ran = truecal("measure", tmp_path / "x.parquet", "--class-names", "a,b,c", *options)
+    assert (ran.code, "3 class names were given for 2 classes" in ran.err) == (2, True)

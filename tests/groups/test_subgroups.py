@@ -267,3 +267,12 @@ def test_a_calibrated_model_is_rarely_flagged_anywhere(power):
 def test_bad_input_is_refused_in_one_sentence(wrong, message):
     with pytest.raises(InputError, match=message):
         wrong()
+
+
+def test_groups_of_weight_zero_are_listed_and_not_tested():
+    preds = patients(300)
+    columns = {"site": np.array(["a", "b"] * 150)}
+    preds = Predictions.from_probs(preds.probs, preds.labels, weights=[1.0, 0.0] * 150, columns=columns)
+    table = subgroups(preds, "site")
+    assert table.counts.tolist() == [150, 150]
+    assert table.estimates[1] is None

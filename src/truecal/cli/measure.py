@@ -191,7 +191,9 @@ def _selected_groups(data: Loaded, columns: Sequence[str]) -> "dict[str, tc.Pred
 def split_rows(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.Predictions]":
     """Split rows by the value of a column, or by the combination of values of several: Predictions by name, in their order."""
     groups = group_rows(preds, columns)
-    return {name: preds.take(rows) for name, rows in zip(groups.names, groups.rows(), strict=True)}
+    parts = {name: preds.take(rows) for name, rows in zip(groups.names, groups.rows(), strict=True)}
+    # rows of weight 0 do not count, so that a group of them is none, as in a scan
+    return {name: part for name, part in parts.items() if part.weights is None or part.weights.any()}
 
 
 def _estimate_of_tool(data: Loaded, tool: str, options: EstimatorOptions, ours: GroupEstimate) -> GroupEstimate:

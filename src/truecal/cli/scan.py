@@ -52,7 +52,7 @@ def read_sketch(source: PlainFile) -> "tc.Sketch":
 def scan_files(source: PlainFile) -> "tc.engines.Scan":
     """Scan files in one pass, with columns detected as for a file in memory; print on stderr what was read, unless --quiet."""
     from truecal.engines import sources
-    from truecal.predictions import frames, readers
+    from truecal.predictions import frames, readers, validation
 
     _refuse_row_options(source)
     files = sources.files_of(list(source.files))
@@ -71,7 +71,7 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
     mapping = frames.label_columns(outputs) if numeric and stars is not None and len(outputs) > 1 else ""
     single_column = len(outputs) == 1 and not schema[outputs[0]].is_nested()
     kind = "logits" if choice.logits is not None else "score" if single_column else "probs"
-    scan_classes, by_word = _scan_classes(classes, source.lens, numeric)
+    scan_classes, by_word = _scan_classes(classes, _class_words(source), numeric)
     dtypes = {name: schema[name] for name in selected_columns(source.select) if name in schema}
     # as the numpy kinds that `parse_selection` expects
     kinds = {name: "b" if t.is_boolean() else "f" if t.is_numeric() else "U" for name, t in dtypes.items()}
@@ -94,6 +94,8 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
         count = "1 file" if len(files) == 1 else f"{len(files)} files"
         dropped = f", {scan.dropped} rows with missing values left out" if source.drop_null else ""
         note(f"scanned {scan.rows} rows in {count} with {scan.engine}: {choice.describe(columns)}{mapping}{dropped}")
+    if classes is not None:
+        validation.check_classes(classes, scan.classes)
     class_name = names.class_of(source.lens)
     description = scan.lens_name if class_name is None else f"class {class_name}"
     return replace(scan, lens_name=description, notes=_pooling_notes(source, files, "model" in columns))
@@ -130,16 +132,21 @@ def _pooling_notes(source: PlainFile, files: Sequence[str], has_models: bool) ->
     return (f"{pooled}; truecal compare judges every file by itself",)
 
 
+def _class_words(source: PlainFile) -> list[str]:
+    """Return the classes that --lens and --select name, as text."""
+    selected = [word.partition("=")[2].split(",") for word in source.select if word.startswith("label=")]
+    return [*(name for words in selected for name in words), *filter(None, [names.class_of(source.lens)])]
+
+
 def _scan_classes(
-    classes: list[str] | None, lens: str, numeric: bool
+    classes: list[str] | None, words: Sequence[str], numeric: bool
 ) -> tuple[Sequence[object] | None, dict[str, object]]:
-    """Return the classes of a scan (None: class indices), and the classes by their text for --lens class=NAME.
+    """Return the classes of a scan (None: class indices), and the classes by their text; `words` are those that options name.
 
     Numeric labels with names that are not numbers are positions in the list of names, as for a file in memory.
     """
     if classes is None:
-        word = names.class_of(lens)
-        return None, {word: int(word)} if word is not None and word.isdigit() else {}
+        return None, {word: int(word) for word in words if word.isdigit()}
     if not numeric:
         return classes, dict(zip(classes, classes, strict=True))
     if all(name.lstrip("-").isdigit() for name in classes):

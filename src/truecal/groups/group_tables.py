@@ -340,7 +340,8 @@ def subgroups(
     if cuts is not None and len(columns) > 1:
         raise InputError(f"cuts apply to one column, but {len(columns)} were given; add a column of categories instead")
     groups = RowGroups.from_categories([_categories(preds, name, cuts) for name in columns])
-    tested = groups.counts >= smallest
+    weights = np.bincount(groups.member, preds.weights, len(groups.names))
+    tested = (groups.counts >= smallest) & (weights > 0)
     estimates, adjusted = _measure_groups(preds, groups, tested, estimator, lens, level, rng)
     overall = tc.measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
     return _order_groups(columns, groups.names, groups.counts, tested, estimates, adjusted, level, overall)

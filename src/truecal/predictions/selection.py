@@ -136,7 +136,7 @@ class Selection:
     def __call__(self, preds: Predictions) -> Predictions:
         """Return the selected rows as Predictions; refuse a selection of none."""
         rows = self.mask(preds)
-        if not rows.any():
+        if not (rows if preds.weights is None else rows & (preds.weights > 0)).any():
             raise InputError(f"no row is left of {len(preds)} where {self}; loosen the selection")
         return preds.take(rows)
 
