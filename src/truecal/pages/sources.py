@@ -99,10 +99,12 @@ class CachedLens(Lens):
         yield self.sample_
 
     def describe(self, preds: tc.Predictions) -> str:
+        """Return the description that the lens gives of itself."""
         return self.lens.describe(preds)
 
     @property
     def outcome_name(self) -> str:
+        """What the lens calls an outcome of 1: accuracy or frequency."""
         return self.lens.outcome_name
 
 
