@@ -96,7 +96,8 @@ def write_dossier(
             slope=tc.inference.Slope(numbers.slope.value, numbers.slope.low, numbers.slope.high),
             rows=rows,
         )
-        provenance_options = {"lens": numbers.lens, "by": by, "level": level, "tolerance": tolerance, "seed": rng}
+        provenance_options = {"lens": numbers.lens, "by": ", ".join(columns) or None, "level": level}
+        provenance_options |= {"tolerance": tolerance, "rng": rng}
         page = {
             "title": title,
             "source": source,
