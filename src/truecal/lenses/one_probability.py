@@ -134,7 +134,7 @@ class OneClass(Lens):
     Parameters
     ----------
     name : object, default None
-        The class by name, or by index where classes have no names; None is the positive class of two, the second column.
+        The class by name or, if no name, by position; None is the positive class of two, the second column.
 
     Raises
     ------

@@ -209,7 +209,7 @@ def by_label(*names: object) -> Selection:
     Parameters
     ----------
     *names : object
-        Classes by name, or by index where classes have no names.
+        Classes by name; a whole number that is no name is a position.
 
     Returns
     -------
@@ -262,7 +262,7 @@ def by_output(class_name: object = None, low: float = 0.0, high: float = 1.0, *,
     Parameters
     ----------
     class_name : object, default None
-        The class by name, or by index where classes have no names; None is P(positive) of two classes, of more the largest
+        The class by name or, if no name, by position; None is P(positive) of two classes, of more the largest
         probability of each row.
     low : float, default 0.0
         Lower end.
