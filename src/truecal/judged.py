@@ -341,7 +341,7 @@ class JudgedSeries:
             statistic = float(smooth_test_statistic(self.means.values[: self.test_terms], covariance))
 
             def draw(number: int, rng: np.random.Generator) -> Float64s:
-                """Draw the statistic with flipped signs of clusters `number` times, shape (number,)."""
+                """Draw the test statistic with random signs of label and row noise of clusters `number` times, shape (number,)."""
                 return smooth_test_statistic(flip_sums(noise, number, rng), covariance)
 
         return NullDistribution(draw).p_value(statistic, _REDRAWS, rng)
@@ -409,7 +409,7 @@ class JudgedSeries:
             return smooth_test_statistic(coefficients * np.sqrt(trace / ((1 - f) * label_trace + floor)), covariance)
 
         def draw(number: int, rng: np.random.Generator) -> Float64s:
-            """Draw the statistic under calibration `number` times, shape (number,)."""
+            """Draw the test statistic from redrawn trusted outcomes and normal means `number` times, shape (number,)."""
             statistics = []
             for size in block_sizes(number, n, _REDRAWN_AT_ONCE):
                 residuals = redraw_ones(np.ones(n), rates, rates * (1 - rates), size, rng)

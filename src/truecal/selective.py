@@ -57,7 +57,7 @@ class ConfidenceGroups:
 
     @classmethod
     def of(cls, preds: tc.Predictions, lens: Lens | None = None) -> ConfidenceGroups:
-        """Group the rows by equal confidence, a batch of 1; `lens` as in `answer_lens`. Counts are differences of prefix sums.
+        """Group the rows by equal confidence, descending, a batch of 1; `lens` None is the predicted class.
 
         >>> import truecal as tc
         >>> groups = ConfidenceGroups.of(tc.Predictions.from_probs([0.9, 0.1, 0.6, 0.7], [1, 1, 1, 0]))
@@ -157,10 +157,12 @@ class ResampledGroups:
 
 
 def resample(
-    preds: tc.Predictions, lens: Lens | None, resamples: int, level: float, rng: int | np.random.Generator
+    preds: tc.Predictions, lens: Lens | None, resamples: int, rng: int | np.random.Generator
 ) -> ResampledGroups:
-    """Resample the rows (or clusters) of a model, counted in up to 256 cells of neighbouring confidences."""
-    options.level(level)
+    """Resample the rows (or clusters) of a model with replacement, counted in up to 256 cells of neighbouring confidences.
+
+    `lens` None is that of `answer_lens`; refuse `resamples` that are no whole number of at least 1.
+    """
     options.resamples(resamples)
     exact = ConfidenceGroups.of(preds, lens)
     generator = options.generator(rng)
@@ -400,7 +402,8 @@ def risk_coverage(
     >>> curve.threshold, curve.coverage, curve.risk
     (array([0.9, 0.8, 0.7, 0.6]), array([0.25, 0.5 , 0.75, 1.  ]), array([0. , 0.5 , 0.66666667, 0.5 ]))
     """
-    model = resample(preds, lens, resamples, level, rng)
+    options.level(level)
+    model = resample(preds, lens, resamples, rng)
     groups = model.groups
     answered, errors = groups.answered[0, 1:], groups.errors[0, 1:]
     n = round(float(groups.n[0]))
@@ -578,7 +581,8 @@ def abstention_cost(
     0.35
     """
     rate, cost_ratio = check_share(rate, "rate"), check_share(cost_ratio, "cost_ratio")
-    model = resample(preds, lens, resamples, level, rng)
+    options.level(level)
+    model = resample(preds, lens, resamples, rng)
     groups, coverage = model.groups, np.array([1 - rate])
     loss = float(groups.loss(coverage)[0, 0])
     value = loss + cost_ratio * rate

@@ -306,7 +306,7 @@ class Frame:
         return write_whole(file, writers[file.suffix]())
 
     def _cells(self) -> list[list[str]]:
-        """Return header and rows as text, a list per row, the values by `_cell_text`."""
+        """Return header and rows as text, a list per row: floats with four significant digits, None as ""."""
         return [list(self.columns), *([_cell_text(value) for value in row.values()] for row in self)]
 
     def __repr__(self) -> str:
@@ -318,7 +318,7 @@ class Frame:
         return "\n".join([*lines, f"({len(self)} rows)"])
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows; see `_notebook_html`."""
+        """Return the HTML table that a notebook shows; of more than 20 rows the first and last 10."""
         return _notebook_html("", self)
 
 
@@ -349,7 +349,7 @@ class Tabular(ABC):
         return str(self).partition("\n")[0]
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows: headline, table and warnings; see `_notebook_html`."""
+        """Return the HTML that a notebook shows: headline, table (of more than 20 rows the first and last 10) and warnings."""
         return _notebook_html(self._headline(), self.frame(), getattr(self, "warnings", ()))
 
     def __repr__(self) -> str:

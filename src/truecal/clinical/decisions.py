@@ -190,10 +190,10 @@ class DecisionCurve(Tabular):
 
 
 def decision_curve(cohort: Cohort, thresholds: Float64s, level: float, name: str) -> DecisionCurve:
-    """Compute the net benefit of one model at thresholds (k,) in (0, 1), with intervals (equation of :func:`net_benefit`).
+    """Compute the net benefit of one model at thresholds (k,) in (0, 1), with intervals at `level`.
 
-    Rows with a score at or above the threshold t are treated: a row contributes 1 if it is an event, else -t / (1 - t), and 0
-    untreated.
+    It is the weighted mean over rows of 1 for an event, -t / (1 - t) for a non-event, with a score of at least the threshold t,
+    and of 0 for other rows.
     """
     odds = thresholds / (1 - thresholds)
     y = cohort.outcomes[:, None]
@@ -277,7 +277,10 @@ class DecisionComparison:
         return Frame({"threshold": self[a].thresholds, "difference": value, "low": low, "high": high})
 
     def frame(self) -> Frame:
-        """Return the numbers of all curves as one table: column "model", then those of :meth:`DecisionCurve.frame`."""
+        """Return one row per model and threshold.
+
+        Columns: model, threshold, net_benefit, low, high, treat_all, gain, gain_low, gain_high, treated.
+        """
         return Frame.from_records([{"model": n, **row} for n, curve in self.curves.items() for row in curve.frame()])
 
     def __str__(self) -> str:

@@ -121,10 +121,11 @@ def curve_distances(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ra
 
 
 def _draw_candidates(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
-    """Draw 4000 parameter vectors (4000, k) around the line through the diagonal's and the fitted parameters.
+    """Draw 4000 parameter vectors (4000, k) at most 4 standard errors from the line through calibrated and fitted parameters.
 
     Returns them and their squared Mahalanobis distances (4000,) from the fitted parameters by `covariance` (k, k). One in ten
-    lies on the line itself; directions without variance are not varied.
+    lies on the line itself, at most 4 standard errors from the fit, not beyond the calibrated ones; directions without variance
+    stay on it.
     """
     step = curve.parameters - curve.calibrated
     root = symmetric_root(covariance)
@@ -168,8 +169,8 @@ def _points(cohort: Cohort) -> Float64s:
 def parameter_covariance(cohort: Cohort, curve: SplineCurve) -> Float64s:
     """Return the covariance (k, k) of the parameters (coefficients, then rates of cells) from which curves are drawn.
 
-    That of the coefficients is binomial for independent rows; for clusters the sandwich's, in no direction below the binomial
-    one: the variance of a few events is estimated poorly, and mostly too low.
+    That of the coefficients is `curve.binomial` for independent rows; for clusters `curve.covariance`, raised to the binomial one
+    in the directions where it is smaller: the variance of a few events is estimated poorly, and mostly too low.
     """
     covariance, count = curve.covariance.copy(), len(curve.coefficients)
     if cohort.units is None or not count:

@@ -370,7 +370,7 @@ class Sites:
         return Frame.from_records(records)
 
     def curves(self) -> Frame:
-        """Return the flexible curves of all sites as one table: column "site", then those of :class:`FlexibleCurve`."""
+        """Return the flexible curves of all sites as one table: site, score, outcome, low, high, lowest, highest."""
         frames = [(name, site.curve.frame()) for name, site in zip(self.names, self.results, strict=True)]
         return Frame.from_records([{"site": name, **row} for name, frame in frames for row in frame])
 

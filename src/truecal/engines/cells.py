@@ -244,9 +244,10 @@ def _rows_by_group(groups: list[Group]) -> dict[Group, Indices]:
 
 
 def _build_sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision: int) -> tc.Sketch:
-    """Build the sketch of the cells at `rows` (indices) of a table of sums by name, (cells,) each; `key` as in `with_cells`.
+    """Build the sketch of the cells at `rows` (indices) of a table of sums by name ("n", "y", ..., "low", "high"), (cells,) each.
 
-    `precision` is the number of bytes of a score in the source.
+    `key` (cells,) are the left edges, minus 1 for cells from 1/2 on (1 is the cell of the score 1); `precision` is the number of
+    bytes of a score in the source.
     """
     sums = {name: values[rows] for name, values in cells.items()}
     fraction = sums["fraction"].max(initial=0.0) if "fraction" in sums else 0.0

@@ -69,8 +69,8 @@ def edges_of(key: Float64s) -> Float64s:
 def count_failures(frame: Any, *, weighted: bool, checked: bool) -> Any:
     """Return a lazy frame of one row: the number of rows by the first check that they fail, and `low` and `high`.
 
-    Its columns are "missing" and the names of `_row_checks`. `low` and `high` are the extremes of scores that are present but out
-    of range, null if there are none.
+    Its columns are "missing", "score", "label", with weights "weight" and "zero weight", if `checked` "sum". `low` and `high` are
+    the extremes of scores that are present but out of range, null if there are none.
     """
     checks = [(nw.col(PRESENT), "missing"), *_row_checks(weighted=weighted, checked=checked)]
     counts, passed_before = [], None

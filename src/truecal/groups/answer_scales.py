@@ -114,7 +114,10 @@ class LikertReport(Tabular):
     level: float
 
     def frame(self) -> Frame:
-        """Return one row per word: the attributes of :class:`Category`, and both errors with their limits."""
+        """Return one row per word: the attributes of :class:`Category` up to outcome_high, `holds`, and both errors.
+
+        The errors are inter_interval and within, each with <name>_low and <name>_high; None without outputs in the interval.
+        """
         columns: dict[str, list[Any]] = {name: [getattr(c, name) for c in self.categories] for name in _COLUMNS}
         for name in ("inter_interval", "within"):
             estimates = [getattr(c, name) for c in self.categories]

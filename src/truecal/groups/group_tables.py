@@ -350,9 +350,9 @@ def subgroups(
 def _measure_scan(
     scan: GroupedSketches, estimator: Estimator | None, smallest: int, level: float, rng: int
 ) -> Subgroups:
-    """Measure the groups of a scan from their sketches, as `_order_groups`; those of fewer than `smallest` rows are not tested.
+    """Measure the groups of a scan from their sketches, the largest error first.
 
-    The sketches of all classes of a group are tested together.
+    Groups of fewer than `smallest` rows are not tested and come last. The sketches of all classes of a group are tested together.
     """
     estimates = scan.groups(estimator=estimator, level=level, rng=rng)
     counts = np.array([estimate.n for estimate in estimates.values()])

@@ -244,8 +244,10 @@ class Audit(Tabular):
         yield from below(None, 0)
 
     def frame(self) -> Frame:
-        """Return one row per segment in the order of the tree: depth, and columns named as in :class:`Segment`, levels and curve
-        excepted.
+        """Return one row per segment in the order of the tree.
+
+        Columns: depth, name, region, rows, share, mean_score, mean_outcome, difference, low, high, p_value, beyond, contribution,
+        explains.
         """
         rows = list(self.tree())
         numbers = {name: [getattr(segment, name) for _, segment in rows] for name in _NUMBERS}

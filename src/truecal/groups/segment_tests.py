@@ -468,7 +468,10 @@ def select_explaining_segments(null: SegmentNull, significant: Float64s, limit: 
 
 
 def _evidence_after(null: SegmentNull, score: Float64s) -> Float64s:
-    """Compute u of every test, (tests,), on corrected scores (records,); deviations change as those of independent rows do."""
+    """Compute the `log_evidence` u of every test, (tests,), from residuals of the corrected scores `score` (records,).
+
+    The deviation of a sum is that of `null` times the root of its binomial variance at `score` over that at the original scores.
+    """
     tests, records = null.tests, null.tests.records
     sums = tests.contrast_sums(records.residual(score)[:, None])[:, 0]
     before, _ = tests.null_moments(records.score)

@@ -356,9 +356,10 @@ def records_of(preds: tc.Predictions, lens: Lens) -> Records:
 
 
 def records_of_groups(groups: GroupedSketches) -> Records:
-    """Make records of a scan: one per combination of values and filled cell of 32 equal shares of the rows by score.
+    """Make records of a scan: one per combination of values of the columns and 1/32 of all rows by score, where it has rows.
 
-    Refuses scans without groups, of all classes, or with weights that are not whole numbers.
+    A record has the number of rows (`count`), of ones, and the mean score; its weight is 1. Refuses scans without groups, of all
+    classes, or with weights that are not whole numbers.
     """
     if not groups.by:
         raise InputError("the scan was not grouped; name the columns to audit: tc.scan(..., by=[...])")

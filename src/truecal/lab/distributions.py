@@ -131,7 +131,10 @@ def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Arra
 
 
 def _interpolate_logits(table: Array, u: Array) -> Array:
-    """Interpolate logit c, shape (n,), at uniform numbers u (n,) in [0, 1), in a table of `_tabulate_quantiles`; 0 is 2^-54."""
+    """Interpolate logit c, the u-quantile of the scores, at u (n,) in [0, 1), shape (n,); u below 2^-54 counts as 2^-54.
+
+    `table` (4, panels) holds the coefficients of `_tabulate_quantiles`.
+    """
     position = np.maximum(u, _MIN_UNIFORM)
     position /= 1.0 - position
     np.log(position, out=position)

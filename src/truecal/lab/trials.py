@@ -441,7 +441,7 @@ class _Batch:
 
     @property
     def stream(self) -> np.random.SeedSequence:
-        """Seed sequence of the batch: `entropy`, with the `name_words` of the world, n and the number of the batch as its key."""
+        """Seed sequence of the batch: `entropy`, and as key four words of the hash of the world's name, n, and its number."""
         return np.random.SeedSequence(self.entropy, spawn_key=(*name_words(self.cell.name), self.cell.n, self.number))
 
     @property

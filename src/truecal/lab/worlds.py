@@ -224,11 +224,11 @@ class World:
         from scipy.optimize import root
 
         def moments(b: Array) -> list[float]:
-            """Compute E[fitted - truth] and E[(fitted - truth) logit c] for intercept and slope b = (b0, b1)."""
+            """Compute E[f - truth] and E[(f - truth) logit c] over scores c, f = sigmoid(b0 + b1 logit c) with b = (b0, b1)."""
             fitted = GLM("logit", "logit", float(b[0]), float(b[1]))
 
             def moment(power: int) -> float:
-                """Compute E[(fitted - truth) (logit c)^power]."""
+                """Compute E[(fitted - truth) (logit c)^power] over the scores c of the world."""
 
                 def integrand(c: Array, rest: Array) -> Array:
                     """Return (fitted - truth) (logit c)^power at scores c, the logit clipped to +-10,000; `rest` is 1 - c."""

@@ -28,10 +28,10 @@ _ARRAY_OPTIONS = ("sample_weight", "clusters", "classes", "pos_label", "columns"
 
 
 def takes_arrays(function: Callable[Concatenate[Judged, P], Answer]) -> OfPredictions[Judged, P, Answer]:
-    """Let `function(preds, ...)` be called as `function(y_true, y_prob, ...)` too.
+    """Let `function(preds, ...)` be called as `function(y_true, y_prob, ...)` too, by position or by name.
 
-    With arrays, `sample_weight`, `clusters`, `classes`, `pos_label`, `columns` and `judge` mean what they mean in
-    `tc.calibration_error`.
+    With arrays, the options `sample_weight`, `clusters`, `classes`, `pos_label`, `columns` and `judge` of
+    `as_predictions` are accepted and enter the predictions.
     """
 
     @wraps(function)
@@ -45,9 +45,10 @@ def takes_arrays(function: Callable[Concatenate[Judged, P], Answer]) -> OfPredic
 def takes_arrays_second(
     function: Callable[Concatenate[First, Judged, P], Answer],
 ) -> Callable[..., Answer]:
-    """Let `function(first, preds, ...)` be called as `function(first, y_true, y_prob, ...)` too.
+    """Let `function(first, preds, ...)` be called as `function(first, y_true, y_prob, ...)` too, by position or by name.
 
-    With arrays, options mean what they mean for `takes_arrays`.
+    With arrays, the options `sample_weight`, `clusters`, `classes`, `pos_label`, `columns` and `judge` of `as_predictions` are
+    accepted and enter the predictions.
     """
 
     @wraps(function)

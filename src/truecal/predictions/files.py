@@ -372,7 +372,10 @@ def _unpacked(file: Path) -> bytes:
 
 
 def unpacked(data: bytes, file: Path) -> bytes:
-    """Unpack bytes packed by gzip or zstd, up to `unpacked_limit`; return others as they are. `file` is named in refusals."""
+    """Unpack bytes packed by gzip or zstd; return others as they are. `file` is named in refusals.
+
+    Refuse to unpack n bytes to more than min(8e9, max(100 n, 1e8)), by default (`unpacked_limit`).
+    """
     packed = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
     if packed not in _PACKED.values():
         return data
@@ -409,7 +412,7 @@ def unpacked_limit(size: int) -> int:
 
 
 def refuse_large_archive(file: Path) -> None:
-    """Refuse a zip archive whose members together exceed `unpacked_limit`; a member cannot exceed its stated size."""
+    """Refuse a zip archive of n bytes whose members together exceed min(8e9, max(100 n, 1e8)) bytes (`unpacked_limit`)."""
     from zipfile import ZipFile
 
     with ZipFile(file) as archive:

@@ -114,8 +114,9 @@ def choose(
 def choose_predictions(
     columns: Sequence[str], *, probs: str | Sequence[str] | None, logits: str | None
 ) -> tuple[str | Sequence[str] | None, str | None]:
-    """Choose (probs, logits) of a file without labels; one of the two is None. Without either they are found among `columns` by
-    name.
+    """Choose (probs, logits) of a file without labels, one of which is None: those given, else columns found by name.
+
+    Known names are those of `_choose_outputs`, such as p_*, score, confidence or logit; refuse none and several.
     """
     if probs is None and logits is None:
         return _choose_outputs(columns, columns)

@@ -267,9 +267,10 @@ def read_table(frame: Any, request: ReadRequest) -> Reading:
 
 
 def _read_multilabel(table: "nw.DataFrame[Any]", request: ReadRequest) -> Reading:
-    """Read predictions of several labels per row from matching columns (p_* and y_* by default); labels in the order of `probs`.
+    """Read probabilities of several labels per row from columns p_*, and their 0/1 labels from y_*, or as the request names them.
 
-    Refuse patterns whose stars match different names, and options for one label per row.
+    Labels are put in the order of the probabilities; all other columns are kept. Refuse patterns whose stars match different
+    names, and the options logits, judge, words, pos_label, preset and percent.
     """
     _refuse_single_label_options(request)
     probs, label = request.probs or "p_*", request.label or "y_*"
@@ -380,9 +381,9 @@ def choose_columns(
 def _choose_class_columns(
     table: "nw.DataFrame[Any]", request: ReadRequest, other: Sequence[str]
 ) -> frames.ColumnChoice | None:
-    """Choose columns of fractions (or `request.probs`) named after all values of a text column, the label; None if none are.
+    """Choose the first text column as label whose values are all names of the columns of predictions; None if there is none.
 
-    `other` columns are never chosen.
+    Those are `request.probs`, else all columns of fractions in [0, 1], and at least two. `other` columns are never chosen.
     """
     free = [name for name in table.columns if name not in (*other, *request.by, request.label)]
     outputs = _score_like(table, free) if request.probs is None else request.probs
@@ -411,7 +412,10 @@ def _score_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
 
 
 def _label_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
-    """Return the columns of two distinct values; if just one of them holds a pair such as yes and no, or 0 and 1, only that."""
+    """Return the columns of two distinct values; if just one of them holds a known pair, only that.
+
+    Known are pairs such as yes and no, true and false, or 0 and 1, in any case; missing values do not count.
+    """
     unique = {name: {str(v).lower() for v in table[name].drop_nulls().unique().to_list()} for name in names}
     two = [name for name, values in unique.items() if len(values) == 2]
     words = [name for name in two if unique[name] in _TWO_WORDS]
@@ -458,7 +462,10 @@ def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tupl
 
 
 def _read_npz(file: Path, request: ReadRequest) -> Reading:
-    """Read predictions from the arrays of an npz file, chosen by name as columns are; refuse unknown ones, and groups."""
+    """Read predictions from the arrays of an npz file, label and predictions by the names of the request, else detected by name.
+
+    Refuse names without an array, a list of arrays of predictions, and columns to group by.
+    """
     arrays = read_arrays(file)
     choice = frames.choose(list(arrays), label=request.label, probs=request.probs, logits=request.logits)
     name = choice.outputs

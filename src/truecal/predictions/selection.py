@@ -37,7 +37,7 @@ class Rows(Protocol):
         """Whether the label is one of these classes."""
 
     def output(self, class_name: object) -> Any:
-        """Return the probability of a class; without a class as for :func:`by_output`."""
+        """Return the probability of a class; without a class P(positive) of two classes, the largest probability of more."""
 
     def among(self, name: str, values: tuple[object, ...]) -> Any:
         """Whether a column has one of these values."""
@@ -320,7 +320,7 @@ def column(preds: Predictions, name: str) -> NDArray[Any]:
 
 
 def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
-    """Return the names of the groups of a column, as `group_values` orders them, and the position of each row's group, (n,)."""
+    """Return the names of the groups of a column, by ascending value, "missing" last, and each row's position in them, (n,)."""
     values, codes = group_values(preds, name)
     return _value_names(values), codes
 
@@ -407,9 +407,9 @@ class RowGroups:
 
 
 def group_rows(preds: Predictions, columns: Sequence[str]) -> RowGroups:
-    """Group rows by the value of a column, or by the combination of values of several; see `RowGroups`.
+    """Group rows by the value of a column, or by the combination of values of several, ascending (the last column fastest).
 
-    Missing values form the group "missing".
+    Names are the values as text, joined by ", "; missing values are "missing" and come last.
     """
     return RowGroups.from_categories([categories(preds, name) for name in columns])
 
@@ -425,7 +425,10 @@ def as_time(value: Any) -> Any:
 
 
 def name_groups(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], str]:
-    """Return the name of every group by its values (one per column), in ascending order, as `group_rows` names and orders them."""
+    """Return the name of every group by its values (one per column), ascending: the values as text, joined by ", ".
+
+    None is "missing", and last; the group without values, (), has the name "".
+    """
     if not any(keys):
         return dict.fromkeys(keys, "")
     columns = [_distinct_objects(values) for values in zip(*keys, strict=True)]

@@ -60,7 +60,10 @@ def _is_misread(values: Any) -> bool:
 
 
 def _to_numpy_readable(values: Any, what: str) -> Any:
-    """Convert tensors, series and Arrow columns to what numpy can read (bfloat16 to float32); return others unchanged."""
+    """Convert torch tensors (bfloat16 to float32), series and Arrow columns to numpy arrays; return others unchanged.
+
+    Refuse sparse matrices and tensors, and tensors on the meta device; `what` names the values in the message.
+    """
     if hasattr(values, "detach"):  # a torch tensor, perhaps on a device or of a type numpy lacks (bfloat16)
         if values.device.type == "meta":
             raise InputError(
@@ -214,9 +217,10 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
 
 
 def outside_unit_remedy(low: float, high: float) -> str:
-    """Word the remedy for numbers from `low` to `high` that should be probabilities.
+    """Word the remedy for numbers from `low` to `high`, not all in [0, 1], that should be probabilities.
 
-    Rounding if they are within 1e-6 of [0, 1], percent if in [0, 100] with some above 20, else repair or logits.
+    To clip them, if they are within 1e-6 of [0, 1]; to divide by 100, if in [0, 100] and some above 20; else to repair the rows,
+    or to read them as logits.
     """
     if low >= -_ROUNDING and high <= 1 + _ROUNDING:
         return "this is rounding: clip them to [0, 1] first, such as by numpy.clip(p, 0, 1)"
@@ -263,7 +267,8 @@ def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...], what: str = "out
 def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
     """Return weights of the given shape, (n,) or (datasets, n), as float64.
 
-    Refuses negative and infinite ones, a dataset of zeros only, and ranges that sums cannot hold (`refuse_weight_range`).
+    Refuses negative and infinite ones, a dataset of zeros only, a sum above 2**53, and a smallest positive weight below 1e-12 of
+    the largest or below 1e-100.
     """
     w = as_floats(weights, "weights").astype(np.float64)
     if w.shape != shape:

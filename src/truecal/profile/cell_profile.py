@@ -247,7 +247,10 @@ class _Pieces:
         return values
 
     def _piece(self, name: Sum) -> Float64s:
-        """Estimate the weighted sum of a quantity in each piece of the divided cells, shape (pieces,), by `CellProfile.part`."""
+        """Estimate the weighted sum of a quantity in each piece of the divided cells, shape (pieces,).
+
+        It is the difference of :meth:`CellProfile.part` between the two ends of the piece.
+        """
         cell = self._cell[self._parted]
         return self._profile.part(name, cell, self._end) - self._profile.part(name, cell, self._start)
 

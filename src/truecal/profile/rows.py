@@ -111,9 +111,10 @@ class RankSums:
 
 
 def select_sums(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Find the group of equal scores that each rank splits and the sums below its ends, without sorting all rows; see `RankSums`.
+    """Return for each rank the group of equal scores that it splits, and sums of c, y, c*c and c*y below both its ends, unsorted.
 
-    Rows come in any order. `ranks`, shape (q,), are ascending in 0..n; rank r cuts above the r lowest scores.
+    Rows come in any order. `ranks`, shape (q,), are ascending in 0..n; rank r cuts above the r lowest scores, and where that
+    splits no group `first` and `last` are r.
     """
     if scores.dtype == np.float16:
         scores = scores.astype(np.float32)  # arithmetic in half precision is slow
@@ -121,9 +122,10 @@ def select_sums(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> 
 
 
 def _select(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices, start: float, bits: int) -> RankSums:
-    """Compute `select_sums` of rows whose scores lie in [start, start + 2^(14 - bits)], by cells of width 2^-bits.
+    """Return the `RankSums` of `ranks` (q,), ascending, of rows with scores in [start, start + 2^(14 - bits)].
 
-    Cells that contain a rank are sorted together, or divided in turn if they are large.
+    Rows are counted in cells of width 2^-bits. Cells that contain a rank are sorted together, or divided in turn if they are
+    large.
     """
     if len(scores) <= _SORTED_ROWS or bits > _MAX_BITS:
         return _select_sorted(scores, outcomes, ranks)
@@ -168,7 +170,7 @@ def _preceding(cells: Indices, counts: Indices, sums: Float64s, cell: Indices) -
 
 
 def _select_sorted(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Compute `select_sums` by sorting the rows; `ranks` in 0..n, in any order."""
+    """Return the `RankSums` of `ranks` (q,), in 0..n and in any order, by sorting the n rows."""
     sorted_scores, y = packed_sort(scores, outcomes)
     c = sorted_scores.astype(np.float64)
     sums = np.zeros((len(c) + 1, 4))
@@ -182,7 +184,10 @@ def _select_sorted(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) 
 
 
 def _select_tied(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Compute `select_sums` of n rows of one score: (first, last) is (0, 0) for rank 0, (n, n) for rank n, else (0, n)."""
+    """Return the `RankSums` of `ranks` (q,) for n rows of one score.
+
+    (first, last) is (0, 0) for rank 0, (n, n) for rank n, else (0, n).
+    """
     n, c, ones = len(scores), float(scores[0]), float(np.count_nonzero(outcomes))
     total = np.array([n * c, ones, n * c * c, ones * c])
     first, last = np.where(ranks == n, n, 0), np.where(ranks == 0, 0, n)
@@ -212,7 +217,7 @@ def _cell_sums(
 
 
 def _cells_of(scores: Floats, start: float, bits: int) -> NDArray[np.int32]:
-    """Return the cell floor((score - start) 2^bits) of every score, int32 (n,); the difference and the power of two are exact."""
+    """Return floor((score - start) 2^bits) of every score, int32 (n,): the number of its cell of width 2^-bits, exactly."""
     offsets = scores if start == 0 else scores - scores.dtype.type(start)
     return (offsets * scores.dtype.type(2.0**bits)).astype(np.int32)
 
@@ -220,8 +225,9 @@ def _cells_of(scores: Floats, start: float, bits: int) -> NDArray[np.int32]:
 def _rows_in(
     scores: Floats, outcomes: NDArray[np.uint8], cells: Indices, start: float, bits: int, count: int
 ) -> tuple[Floats, NDArray[np.uint8]]:
-    """Return scores and outcomes of the rows whose cell by `_cells_of` (of `count` cells) is in `cells`, in the order of the
-    data.
+    """Return scores and outcomes, in the order of the data, of the rows whose cell floor((score - start) 2^bits) is in `cells`.
+
+    There are `count` cells in all.
     """
     is_chosen = np.zeros(count, bool)
     is_chosen[cells] = True

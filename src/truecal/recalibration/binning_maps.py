@@ -321,10 +321,11 @@ class SharedBinning(ScoreRecalibrator):
 
 
 def _start_cells(w: Float64s, ones: Float64s) -> Indices:
-    """Return the positions, from 0, where cells of 1/512 of the positive, or of the negative, weight start; all of up to 1024.
+    """Return the positions at which cells of rows start, 0 and those after a row that completes 1/512, 2/512, ... of a weight.
 
-    `w` and `ones` are the weights, and the weights of positive outcomes, of rising scores. Of a thousand classes one pair in a
-    thousand is positive; cells of equal total weight would put all of them into one.
+    The weights are that of positive and that of negative outcomes: `ones`, and `w` less `ones`, (n,) each in the order of rising
+    scores. Up to 1024 rows are a cell each. Of a thousand classes one pair in a thousand is positive; cells of equal total weight
+    would put all of them into one.
     """
     if len(w) <= 2 * _MAX_CUT_CELLS:
         return np.arange(len(w))

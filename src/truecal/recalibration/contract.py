@@ -568,12 +568,15 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return kinds
 
     def _to_content(self) -> dict[str, Any]:
-        """Return the content of the JSON: "kind" and "params" of `serialization.settings`, and `_fit_to_json`."""
+        """Return the content of the JSON: "kind" (class), "params" (arguments), and what was fitted.
+
+        That is "columns" (number of columns of X), "classes" (names) and "learned" (numbers by name).
+        """
         return {**serialization.settings(self), **self._fit_to_json()}
 
     @staticmethod
     def _of_content(content: object) -> Recalibrator:
-        """Make a fitted recalibrator of the content that `_to_content` returns; refuse other content."""
+        """Make a fitted recalibrator from {"kind", "params", "columns", "classes", "learned"}; FileError for other content."""
         if not isinstance(content, Mapping):
             raise FileError("a recalibrator must be an object")
         recalibrator: Recalibrator = serialization.make_unfitted(content, Recalibrator._subclasses())
@@ -589,7 +592,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         }
 
     def _fit_from_json(self, content: Mapping[str, Any]) -> None:
-        """Restore columns, classes and learned numbers from the content that `_fit_to_json` returns; refuse other content."""
+        """Restore the fit from "columns" (of X), "classes" (their names) and "learned" (the state); refuse other content."""
         self.n_features_in_ = serialization.read_whole(content, "columns", low=1)
         names = serialization.read_class_names(content, self.n_features_in_)
         self._set_classes(ClassOrder.of(names if self.classes is not None else None, len(names)))

@@ -641,7 +641,7 @@ class BinChoice(Tabular):
     recommended_by_plugin: int | None
 
     def frame(self) -> Frame:
-        """Return one row per number of bins with the attributes of :class:`BinCandidate`."""
+        """Return one row per number of bins: bins, mean_squared_error, debiased, debiased_upper, plugin, plugin_upper."""
         return Frame.from_records(map(vars, self.candidates))
 
     def __str__(self) -> str:

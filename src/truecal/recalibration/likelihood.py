@@ -257,9 +257,9 @@ def laplace_inverse_temperature(data: LabelledLogits) -> float:
 
 
 def _solve_inverse(data: LabelledLogits, lowest: float, start: float, last_step: float = _LOG_STEP) -> float:
-    """Solve for the b where the derivative of minus log likelihood is 0; `lowest` where it is positive there already.
+    """Solve for the inverse temperature b >= `lowest` of least -log likelihood, where its derivative is 0; else return `lowest`.
 
-    Newton steps in u = log b, replaced by bisection where they leave the bracket. A step below `last_step` ends the search.
+    Newton steps in log b from `start`, replaced by bisection where they leave the bracket, until one is below `last_step`.
     """
     label_sum = data.label_sum()
     low, high = -np.inf, np.inf  # u where the derivative is negative, positive

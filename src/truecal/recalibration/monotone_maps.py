@@ -118,9 +118,9 @@ def pool_equal_scores(scores: Float64s, outcomes: Float64s, weights: Float64s) -
 
 
 def merge_near_scores(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Merge runs of rising scores less than 1e-15 above the first of the run into that one; sum weights and ones.
+    """Merge rising scores x less than 1e-15 above the first of their run into that one; sum their weights w and weights of ones.
 
-    Arguments and results are as those of `pool_equal_scores`.
+    All are (n,); returned are score, weight and ones of each run, (runs,).
     """
     if len(x) < 2 or np.diff(x).min() >= _RESOLUTION:
         return x, w, ones
@@ -229,7 +229,10 @@ def finite_range(scores: Float64s) -> tuple[float, float]:
 
 
 def bound_scores(scores: Float64s) -> Float64s:
-    """Clip log odds of classes that were ruled out, which would dominate a mean, to the `finite_range` of the scores."""
+    """Clip scores to the range of those of magnitude below 1e29, widened by 1 on both sides: (-1, 1) where there are none.
+
+    Larger ones are log odds of classes that were ruled out, which would dominate a mean.
+    """
     return np.clip(scores, *finite_range(scores))
 
 
@@ -388,7 +391,7 @@ class VennAbers(ScoreRecalibrator):
         return VennAbersMap(p0, _drop_constant_edges(np.nextafter(x, np.inf), np.append(with_one, 1.0)))
 
     def _read_map(self, state: Mapping[str, Any]) -> VennAbersMap:
-        """Read "p0" and "p1", each an object of "edges" and "values" (`read_steps`)."""
+        """Read "p0" and "p1", each an object of rising "edges" and one more "values" than these, in [0, 1]."""
         p0, p1 = (read_steps(read_field(state, name, dict)) for name in ("p0", "p1"))
         return VennAbersMap(p0, p1)
 
@@ -618,7 +621,8 @@ class SplineCalibration(ScoreRecalibrator):
 def _merge_into_cells(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64s, Float64s, Float64s]:
     """Merge neighbouring scores into at most 4096 cells of about equal weight; return mean scores, weights and ones of the cells.
 
-    Arguments are as the results of `pool_equal_scores`; up to 4096 scores are returned as they are.
+    `x`, `w` and `ones` (n,) are distinct rising scores, their weights and weights of positive outcomes; up to 4096 scores are
+    returned as they are.
     """
     if len(x) <= _MAX_CELLS:
         return x, w, ones

@@ -202,7 +202,10 @@ class TemperatureScaling(ScaledSoftmax):
         return super().recalibrate(preds, X)
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Set `temperature_` by maximum likelihood, and `floor_`; warn where the likelihood has no finite optimum."""
+        """Set `temperature_` by maximum likelihood; warn where the likelihood has no finite optimum.
+
+        Set `floor_`, how far below the largest of its row a logit may be (inf: any distance).
+        """
         optimum = fit_inverse_temperature(self._labelled_logits(outputs, labels, weights))
         self.temperature_ = 1.0 / optimum.value
         if optimum.ending == "separable":
@@ -275,7 +278,10 @@ class BiasCorrectedTemperature(ScaledSoftmax):
     _learned: ClassVar = {"temperature": _TEMPERATURE, "bias": Learned(axes=1), "floor": _FLOOR}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Set `temperature_` and `bias_` (K,), of mean 0, by penalised maximum likelihood, and `floor_` by `_labelled_logits`."""
+        """Set `temperature_` and `bias_` (K,), of mean 0, by penalised maximum likelihood.
+
+        Set `floor_`, how far below the largest of its row a logit may be (inf: any distance).
+        """
         scale, self.bias_ = self._fit_scale_and_bias(outputs, labels, weights, 1)
         self.temperature_ = float(1.0 / scale[0])
 
@@ -340,7 +346,10 @@ class VectorScaling(ScaledSoftmax):
     _learned: ClassVar = {"scale": Learned(axes=1), "bias": Learned(axes=1), "floor": _FLOOR}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Set `scale_` (K,) and `bias_` (K,), of mean 0, by penalised maximum likelihood, and `floor_` by `_labelled_logits`."""
+        """Set `scale_` (K,) and `bias_` (K,), of mean 0, by penalised maximum likelihood.
+
+        Set `floor_`, how far below the largest of its row a logit may be (inf: any distance).
+        """
         self.scale_, self.bias_ = self._fit_scale_and_bias(outputs, labels, weights, outputs.shape[1])
 
     def _scale_and_bias(self) -> tuple[Float64s, Float64s]:
@@ -398,7 +407,7 @@ class TopVersusAll(Recalibrator):
     _learned: ClassVar = {"temperature": _TEMPERATURE}
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Set `temperature_` by `_fit_binary_inverse`; refuse a wrong row whose leading class has a probability of exactly 1."""
+        """Set `temperature_`, of the least binary log loss of the top confidence; refuse a wrong row of confidence exactly 1."""
         logits = class_logits(outputs, self.input)
         correct = (labels == logits.argmax(axis=1)).astype(np.float64)
         warn_if_constant(self, correct)
@@ -648,7 +657,7 @@ class MatrixScaling(PenalisedMatrix):
     intercept: float = _STRENGTH
 
     def _penalty(self) -> Penalty:
-        """Return the strengths: 0.09 on the diagonal, `off_diagonal` and `intercept`."""
+        """Return Penalty(0.09, off_diagonal, intercept), the strengths on the diagonal of D, off it and on the biases."""
         return Penalty(_DIAGONAL_STRENGTH, self.off_diagonal, self.intercept)
 
 
@@ -775,5 +784,5 @@ class StructuredMatrixScaling(PenalisedMatrix):
     intercept: float = 1.0
 
     def _penalty(self) -> Penalty:
-        """Return the strengths `diagonal`, `off_diagonal` and `intercept`."""
+        """Return Penalty(diagonal, off_diagonal, intercept), the strengths on the diagonal of D, off it and on the biases."""
         return Penalty(self.diagonal, self.off_diagonal, self.intercept)

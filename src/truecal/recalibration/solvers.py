@@ -179,7 +179,7 @@ class MatrixProblem:
 
     @property
     def diagonal_only(self) -> bool:
-        """Whether D is diagonal, one number per class."""
+        """Whether the matrix D that is fitted is diagonal, one number per class: `strengths` has 2 columns instead of K + 1."""
         return self.strengths.shape[1] == 2
 
     def unpack(self, theta: Float64s) -> tuple[Floats, Floats]:
@@ -197,9 +197,10 @@ class MatrixProblem:
             yield self.smooth(self.data.logits[block], self.dtype), self.data.labels[block], weights
 
     def _curvature(self) -> Float64s:
-        """Approximate the second derivatives of the loss at D = 0, b = 0, by parameter, in the shape of `strengths`.
+        """Approximate the second derivatives of the loss at D = 0, b = 0, by parameter, in the shape of `strengths`, biases last.
 
-        Off the diagonal that of D_jk is sum_i w_i p_ij (1 - p_ij) times sum_i w_i x_ik^2, as if the two were independent.
+        With p = exp(x), that of D_jj is sum_i w_i p_ij (1 - p_ij) x_ij^2 and that of b_j sum_i w_i p_ij (1 - p_ij); off the
+        diagonal that of D_jk is sum_i w_i p_ij (1 - p_ij) times sum_i w_i x_ik^2, as if the two were independent.
         """
         count = self.data.logits.shape[1]
         variance, squares, diagonal = np.zeros(count), np.zeros(count), np.zeros(count)

@@ -791,7 +791,10 @@ class SegmentOffsets(Recalibrator):
         return len(self.offsets_)
 
     def _state(self) -> dict[str, Any]:
-        """Return {"offsets": an object per segment, with its "levels" (`Level.record`) and its "shift"}."""
+        """Return {"offsets": [{"levels": [...], "shift": log odds}, ...]}, one object per segment.
+
+        A level has "column", "text", "kind", "values", "low" and "high".
+        """
         return {
             "offsets": [{"levels": [level.record() for level in o.levels], "shift": o.shift} for o in self.offsets_]
         }
@@ -810,7 +813,10 @@ class SegmentOffsets(Recalibrator):
 
 
 def _read_offset(content: Any) -> Offset:
-    """Read an offset from {"levels": list of `Level.record`, "shift": number from -30 to 30}; refuse other content."""
+    """Read an offset from {"levels": [...], "shift": number from -30 to 30}; refuse other content.
+
+    A level has "column", "text", "kind", "values", "low" and "high".
+    """
     if not isinstance(content, Mapping) or not isinstance(content.get("levels"), list):
         raise FileError('every offset must be an object with "levels" and "shift"')
     shift = read_number(content, "shift", low=-_MAX_SHIFT, high=_MAX_SHIFT)

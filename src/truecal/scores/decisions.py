@@ -351,7 +351,10 @@ class DecisionLosses(Tabular):
         return self.each[name]
 
     def frame(self) -> Frame:
-        """Return one row per model and threshold: model, and the columns of `DecisionLoss.frame`."""
+        """Return one row per model and threshold.
+
+        Columns: model, threshold, loss, low, high, point_low, point_high, cost, cost_low, cost_high.
+        """
         return Frame.from_records([{"model": name, **row} for name, loss in self.each.items() for row in loss.frame()])
 
     def __str__(self) -> str:

@@ -91,7 +91,7 @@ class WatchConclusion:
 
     @property
     def gate(self) -> str:
-        """The last line of a command: the headline in capitals, a colon, and the sentence."""
+        """The last line of a command: "ALARM", "CHANGED" or "NO ALARM", a colon, and the sentence."""
         return f"{self.headline.upper()}: {self.sentence}"
 
     def to_dict(self) -> dict[str, Any]:

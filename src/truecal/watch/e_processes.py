@@ -34,7 +34,9 @@ _SMALLEST_CELL = (
 
 @lru_cache
 def edges() -> Float64s:
-    """Return the left edges of the cells, ascending from 0 to 1 (the score 1 has a cell of its own).
+    """Return the left edges of the cells, ascending from 0 to 1 (the score 1 has a cell of its own), shape (177,).
+
+    Up to 1/2 they are 0, 2^-20 2^k (1 + j/4) for k = 0..13 and j = 0..3, and 1/64, 2/64, ..., 32/64; above 1/2 one minus these.
 
     >>> len(edges()), edges()[:3].tolist() == [0.0, 2.0**-20, 1.25 * 2.0**-20]
     (177, True)

@@ -97,10 +97,11 @@ def fit_offset(sums: Float64s) -> float:
 
 
 def advise(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, float]:
-    """Choose what to do, and fit the offset in log odds to the rows since the change; return both.
+    """Choose what to do, and fit the offset in log odds to the rows since the change (`fit_offset`); return both.
 
     Without an alarm: "wait". Otherwise a chi-squared test of the bins, of residuals beyond the tolerance, at level 0.01 decides
-    between "refit" (the shape of the curve has changed) and "offset suffices". `sums` are as in :func:`worst_region`.
+    between "refit" (the shape of the curve has changed) and "offset suffices". `sums` (3, bins) are rows, ones and sums of
+    scores.
     """
     offset = fit_offset(sums)
     if not alarmed:
@@ -130,7 +131,10 @@ def e_value(log_e: float) -> float:
 
 
 def evidence_text(log_e: float, p_value: float) -> str:
-    """Write e-value (3 digits, or "over a million") and p-value: "e-value 25.1, p = 0.040"."""
+    """Write e-value and p-value: "e-value 25.1, p = 0.040", from log(25.1) and 0.04.
+
+    The e-value has 3 significant digits, or is "over a million"; the p-value has 3 decimals, or is "p < 0.001".
+    """
     e = "over a million" if log_e > log(1e6) else f"{exp(log_e):.3g}"
     return f"e-value {e}, {digits.p_equation(p_value)}"
 

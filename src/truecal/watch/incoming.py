@@ -104,7 +104,7 @@ def _read_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, .
 
 
 def _read_sample(sample: tc.lenses.Sample) -> Batch:
-    """Count the rows of a sample of one probability by cell, with bets on whole clusters where it has them."""
+    """Make the batch of a sample of one probability per row: of single rows, or of clusters where the sample has units."""
     if sample.units is None:
         return Batch.from_sketch(tc.Sketch.from_arrays(sample.scores, sample.outcomes))
     return Batch.from_units(sample.scores.astype(np.float64), sample.outcomes.astype(np.float64), sample.units)
@@ -167,7 +167,7 @@ def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> 
 
 
 def _read_sketch(sketch: tc.Sketch) -> Batch:
-    """Make the batch of a sketch by `Batch.from_sketch`; refuse weighted rows."""
+    """Make the batch of a sketch, each of its rows counted once; refuse a sketch of weighted rows."""
     if not np.array_equal(sketch.sums["n"], sketch.sums["w"]):
         raise InputError("the sketch holds weighted rows; a watch bets on rows that count once")
     return Batch.from_sketch(sketch)

@@ -83,7 +83,10 @@ def canonical_time(at: Any, latest: str) -> str:
 
 
 def check_same_kind(text: str, other: str, what: str) -> None:
-    """Raise InputError if two times are of different kinds (:func:`time_order`); `what` introduces `other` in the message."""
+    """Raise InputError if two times are of different kinds: numbers, times without a zone, times with one.
+
+    `what` introduces `other` in the message.
+    """
     kind, expected = time_order(text)[0], time_order(other)[0]
     if kind != expected:
         raise InputError(f"{text} is {_KINDS[kind]} but {what} {other}, {_KINDS[expected]}; use one kind")
@@ -217,7 +220,7 @@ class WatchedGroup:
 
     @property
     def name(self) -> str:
-        """The group in words, by `group_name`."""
+        """The values of the group joined by commas; "all rows" without `by`."""
         return group_name(self.key)
 
     @property

@@ -347,7 +347,10 @@ class Watch:
         )
 
     def _shares(self) -> dict[Group, float]:
-        """Return every group's share of the evidence (:func:`evidence_share`); 1 for the only group without `by`."""
+        """Return every group's share of the evidence; 1 for the only group without `by`.
+
+        0.75 is divided equally among the groups of the first batch; the k-th later group has 0.25 / (k (k + 1)).
+        """
         if not self.settings.by:
             return dict.fromkeys(self._groups, 1.0)
         first = sum(group.position == 0 for group in self._groups.values())
