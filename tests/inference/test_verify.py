@@ -108,6 +108,20 @@ def test_the_three_verdicts() -> None:
         assert result.verdict.split()[0] in str(result)
 
 
+def test_a_gate_names_the_assumption_of_a_supported_verdict_unless_it_may_rest_on_it() -> None:
+    rng = np.random.default_rng(3)
+    p = rng.random(5000)
+    supported = verify(Predictions.from_probs(p, rng.random(5000) < p), threshold=0.2)
+    assert supported.verdict == "supported"
+    conclusion = supported.conclusion()
+    assert (conclusion.verdict, conclusion.assumption) == ("within", "smooth")
+    assert supported.conclusion(assume_smooth=True).assumption is None
+    promised = verify(binned(20_000, 0.02), threshold=0.2).conclusion()
+    assert (promised.verdict, promised.assumption) == ("within", None)
+    exceeded = verify(binned(20_000, 0.2), threshold=0.1).conclusion(assume_smooth=True)
+    assert (exceeded.verdict, exceeded.assumption) == ("outside", None)
+
+
 @pytest.mark.parametrize(("off", "verdict"), [(0.0, "promised"), (0.05, "exceeded")])
 def test_the_further_rows_are_about_right(off: float, verdict: str) -> None:
     few = verify(binned(800, off, seed=1), 0.03)

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import beta, gamma, norm
+from scipy.stats import beta, binom, gamma, norm
 
 import truecal as tc
 from truecal.inference import exact_limit
@@ -63,6 +63,17 @@ def test_upper_tails_without_skewness_or_variance():
     assert exact_limit._upper_tail(0.3, 0.04, 0.0) == pytest.approx(norm.sf(1.5))
     assert [exact_limit._upper_tail(distance, 0.0, 0.0) for distance in (-1.0, 0.0, 1e-9)] == [1.0, 1.0, 0.0]
     assert exact_limit._upper_tail(-100.0, 1.0, 2.0) == 1.0  # below the least value of the gamma variable
+
+
+@pytest.mark.parametrize("s", [0.0, 0.2, 0.85])
+@pytest.mark.parametrize(("n", "rate"), [(1, 0.3), (2, 0.0), (7, 0.62), (40, 0.9), (40, 1.0)])
+def test_moments_of_the_statistic_are_those_over_all_counts(n, rate, s):
+    k = np.arange(n + 1)
+    mass, shrunk = binom.pmf(k, n, rate), (k + 2 * s) / (n + 2)
+    t = n * (k / n - s) ** 2 - shrunk * (1 - shrunk)
+    mean, variance = exact_limit._binomial_moments(s, np.array([0.0, n]), np.array([0.5, rate]))
+    assert_allclose(mean, [0, mass @ t], atol=1e-12)
+    assert_allclose(variance, [0, mass @ (t - mass @ t) ** 2], atol=1e-10)
 
 
 def test_one_row_limits_nothing():
