@@ -145,7 +145,7 @@ def test_points_say_what_is_wrong():
         points(frame, ["error"], recalibrator="temperature")
     with pytest.raises(tc.InputError, match="no column 'family'"):
         points(frame.drop("family"), ["error"])
-    with pytest.raises(tc.InputError, match=r"list is no table of results; pass a store or store.frame\(\)"):
+    with pytest.raises(tc.InputError, match=r"list is not a data frame of polars; pass a store or store.frame\(\)"):
         points([1, 2], ["error"])
     with pytest.raises(tc.InputError, match=r"two values of error for m0 on digits \(seed 0\)"):
         points(pl.concat([frame, frame]), ["error"])
@@ -156,7 +156,7 @@ def test_points_say_what_is_wrong():
 
 
 def test_other_frames_are_refused():
-    with pytest.raises(tc.InputError, match="is no table of results"):
+    with pytest.raises(tc.InputError, match="is not a data frame of polars"):
         tc.study.pareto(random_study(6).to_pandas())
 
 

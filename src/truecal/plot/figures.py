@@ -445,6 +445,7 @@ def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> No
     ax.autoscale_view()
     name = "Classification error" if y == "error" else axis_title(data.metric)
     ax.set(xlabel="Severity of shift", ylabel=f"{name}\nminus the family's largest")
+    ax.set_xticks(table["severity"].unique().sort().to_list())
     data.title(ax, "", after)
 
 
@@ -537,7 +538,7 @@ def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
         slope, intercept = lines["slope"][0], lines["intercept"][0]
         if slope is not None and np.isfinite(slope):
             ends = np.array([min(error), max(error)])
-            ax.plot(ends, 10**intercept * ends**slope, color=style["color"], linewidth=1.4)
+            ax.plot(ends, 10**intercept * ends**slope, color=style["color"], linewidth=1.4, zorder=4)
     ax.set(xscale="log", yscale="log", xlabel="Classification error", ylabel=axis_title(data.metric))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

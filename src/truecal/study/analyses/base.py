@@ -87,7 +87,7 @@ def read_results(source: Any) -> Any:
     """Read a store, or a polars frame with the columns of its results, checked by name."""
     table = source.frame() if isinstance(source, Store) else source
     if not isinstance(table, pl.DataFrame):
-        raise InputError(f"{type(table).__name__} is no table of results; pass a store or store.frame()")
+        raise InputError(f"{type(table).__name__} is not a data frame of polars; pass a store or store.frame()")
     missing = [name for name in (*_TEXT, *_NUMBERS) if name not in table.columns]
     if missing:
         raise InputError(f"the results have no column {missing[0]!r}; pass store.frame(), or a frame with its columns")
