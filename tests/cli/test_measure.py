@@ -121,7 +121,7 @@ def test_groups(truecal, binary_csv):
         tc.calibration_error(frame["y"], frame["p"]).value, abs=1e-12
     )
     text = truecal("measure", binary_csv, "--by", "site").out
-    assert text.rstrip().splitlines()[-1].startswith("every group is judged by itself")
+    assert text.rstrip().splitlines()[-1].startswith("groups are tested one by one")
     assert "north" in text
     assert "south" in text
 

@@ -193,7 +193,7 @@ def test_a_batch_of_the_far_future_is_taken_back(truecal, month, tmp_path):
     assert "warning: 2999-01-01 is more than a year ahead" in ran.err
     assert truecal("watch", "update", state, month, "-q").code == 2
     undone = truecal("watch", "undo", state)
-    assert (undone.code, undone.out) == (0, "took back the batch at 2999-01-01; the last is now 2026-05-01\n")
+    assert (undone.code, undone.out) == (0, "removed the batch at 2999-01-01; the last is now 2026-05-01\n")
     assert json.loads(truecal("watch", "show", state, "--json").out) == before
     again = truecal("watch", "undo", state)
     assert again.code == 2

@@ -38,7 +38,7 @@ class SharedOptions:
     --level P        Confidence level of intervals and gates.
     --seed N         Seed of random numbers.
     --workers N      Processes to use; they do not change the numbers.  [default: all cores]
-    --format FORMAT  How to answer.  [default: the first]
+    --format FORMAT  Format of the answer.  [default: text]
     --json           Reply as one JSON document.
     --out FILE       Write the answer to a file (whole or not at all); - is standard output.
     """

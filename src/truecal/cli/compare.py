@@ -65,8 +65,7 @@ def compare(
         raise InputError("--select output=... chooses other rows for each model; compare them with --unpaired")
     data = _read_models(source, model, split)
     first = next(iter(data.values()))
-    if max_increase is not None and reference is None:
-        reference = next(iter(data))
+    reference = next(iter(data)) if reference is None and max_increase is not None else reference
     sketched = isinstance(first, tc.Sketch)  # of folders and sketches, whose rows cannot be paired
     if sketched and key is not None:
         raise InputError("--key pairs rows, and folders and sketches keep sums; leave it out, or compare files")

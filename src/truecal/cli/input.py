@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from glob import has_magic
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import click
 import numpy as np
@@ -21,12 +21,7 @@ from truecal.cli.command import Count, Fraction, NumberRange, Parsed, Seed, Word
 from truecal.cli.output import note
 from truecal.errors import FileError, InputError
 from truecal.inference.conclusion import RowCounts
-from truecal.predictions import files, readers
-
-if TYPE_CHECKING:
-    from truecal.estimators.base import Estimator
-    from truecal.lenses.lens import Lens
-    from truecal.predictions.selection import Selection
+from truecal.predictions import Selection, files, readers
 
 # ----------------------------------------------------------------------------------------------------
 # Values of options
@@ -104,9 +99,7 @@ def selected_columns(select: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def parse_selection(
-    select: Sequence[str], classes: Mapping[str, object], kinds: Mapping[str, str]
-) -> "Selection | None":
+def parse_selection(select: Sequence[str], classes: Mapping[str, object], kinds: Mapping[str, str]) -> Selection | None:
     """Combine all of --select by `and`; None without any.
 
     `classes` are the classes by their text; `kinds` is the numpy kind of every column ("U" if absent), which says whether LOW:HIGH
@@ -153,15 +146,15 @@ def _typed_value(column: str, word: str, kind: str) -> object:
         raise InputError(f"column {column!r} holds numbers; select one, or a range LOW:HIGH, not {word!r}") from error
 
 
-def make_lens(word: str, classes: Mapping[str, object]) -> "Lens | None":
+def make_lens(word: str, classes: Mapping[str, object]) -> "tc.lenses.Lens | None":
     """Make the lens of --lens, None for "auto", which leaves the choice to the library; `classes` are the classes by their text."""
     if word.startswith("grouping="):
         return _read_grouping(word.removeprefix("grouping="), classes)
-    lens: Lens | None = None if word == "auto" else names.lens_named(word, classes).of(tc.lenses)
+    lens: tc.lenses.Lens | None = None if word == "auto" else names.lens_named(word, classes).of(tc.lenses)
     return lens
 
 
-def _read_grouping(file: str, classes: Mapping[str, object]) -> "Lens":
+def _read_grouping(file: str, classes: Mapping[str, object]) -> "tc.lenses.Lens":
     """Read a Grouping lens from a JSON file {"group": ["class", ...], ...}; `classes` are the classes by their text."""
     try:
         groups = json.loads(read_text(file, "grouping"))
@@ -196,7 +189,7 @@ class EstimatorOptions:
     level: Fraction = 0.95
     seed: Seed = 0
 
-    def estimators(self, lens: "Lens | None") -> "list[Estimator]":
+    def estimators(self, lens: "tc.lenses.Lens | None") -> "list[tc.estimators.Estimator]":
         """Make the estimators for a lens: GeneralizedECE if it judges several probabilities, all for 'all', else one.
 
         Refuses settings that the lens or the estimator does not have.
@@ -216,14 +209,14 @@ class EstimatorOptions:
 
 def make_estimator(
     name: str, *, bins: int | None = None, scheme: str | None = None, norm: float | None = None
-) -> "Estimator":
+) -> "tc.estimators.Estimator":
     """Make an estimator by its word with the settings that are not None; refuse a setting that it does not have."""
     named = names.estimator_named(name)
     settings = {"bins": bins, "scheme": scheme, "norm": norm}
     options = {option: value for option, value in settings.items() if value is not None}
     for option in options.keys() - {field.name for field in fields(getattr(tc.estimators, named.name))}:
         raise InputError(f"the {name} estimator has no --{option}")
-    estimator: Estimator = named.of(tc.estimators, **options)
+    estimator: tc.estimators.Estimator = named.of(tc.estimators, **options)
     return estimator
 
 
@@ -271,7 +264,7 @@ class PlainFile(OutputColumns):
     --weights, --weight COLUMN    Column of row weights.
     --clusters, --cluster COLUMN  Rows that share a value here are not independent (patient, question).
     --judge COLUMNS               Verdicts of a judge for every row; labels may then be missing.
-    --drop-null                   Leave out rows with missing values, and say how many.
+    --drop-null                   Leave out rows with missing values, and report how many.
     --percent                     Probabilities are percent: 90% or 90; goes together with --words.
     --words WORD=P,...            Probabilities that words stand for: likely=0.8,unsure=0.5.
     --preset PRESET               Which confidence of a language model is judged.
@@ -382,10 +375,10 @@ class Loaded:
     preds: "tc.Predictions"
     whole: "tc.Predictions"
     counts: RowCounts
-    lens: "Lens | None" = None  # as --lens names it; None leaves the choice to the library
+    lens: "tc.lenses.Lens | None" = None  # as --lens names it; None leaves the choice to the library
     logits: Any = None
     notes: tuple[str, ...] = ()
-    select: "Selection | None" = None
+    select: Selection | None = None
 
 
 def load(source: PlainFile) -> Loaded:
@@ -398,7 +391,7 @@ def load(source: PlainFile) -> Loaded:
             reading = readers.read_file(path, source.read_request())
         except InputError as error:
             if "arguments are swapped" in str(error):  # the message names the arguments of Python
-                raise InputError("the label holds fractions and the score labels: swap --label and --score") from error
+                raise InputError("labels are fractions and scores whole numbers: swap --label and --score") from error
             raise
     all_preds = reading.preds
     kinds = {name: np.asarray(all_preds.columns[name]).dtype.kind for name in selected_columns(source.select)}

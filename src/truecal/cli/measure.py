@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,10 @@ from truecal.lenses.one_probability import default_lens
 from truecal.predictions.selection import group_rows
 from truecal.table import Frame
 
-if TYPE_CHECKING:
-    from truecal.estimators.base import Estimator
-    from truecal.lenses.lens import Lens
-
-_ALONE = "every group is judged by itself, and some of many look wrong by chance: truecal report judges them together"
+_ALONE = "groups are tested one by one, and some of many differ by chance; truecal report adjusts for their number"
 _ONE_LABEL = (
-    "every group of {} has one label, and given its label even a calibrated model is off: --select label=NAME compares the rows of "
-    "a label with a calibrated model"
+    "every group of {} has one label, and given its label even a calibrated model is off; --select label=NAME compares the rows of "
+    "a label with those of a calibrated model"
 )
 _LEFT_OUT_OF_JSON = ("curve", "vector_bins", "settings")
 _OPTIONAL = ("sketch_error", "sketch_bound", "chance", "selection")
@@ -76,9 +72,7 @@ class GroupEstimate:
         e, word = self.estimate, self.estimator_word
         labels = {"source": source, "estimator": word, "norm": f"{e.norm:g}", "lens": e.lens}
         labels |= {"group": self.group} if self.by else {}
-        statement = Statement.of(self.group or source, conclude(e, tolerance=max_error), f"{word}, {e.lens}", **labels)
-        sketched = {} if e.sketch_error is None else {"sketch_error": e.sketch_error}
-        return replace(statement, numbers={**statement.numbers, **sketched})
+        return Statement.of(self.group or source, conclude(e, tolerance=max_error), f"{word}, {e.lens}", **labels)
 
 
 @command(formats=ALL_FORMATS)
@@ -107,17 +101,14 @@ def measure(
     --like TOOL         Also the number of another tool, such as torchmetrics, and why it differs.
     --values            How often the outcome happened at each stated score.
     --clinical          O/E, intercept, slope, ICI, c-statistic, Brier score.
-    --net-benefit       Net benefit of acting at --thresholds.
+    --net-benefit       Net benefit of acting on the scores, at thresholds around the share of events.
     --abstention        Share of wrong answers if the least confident are left out.
-    --thresholds T,...  Scores from which one acts, with --net-benefit.
+    --thresholds T,...  Net benefit of acting from these scores on; truecal decision says what miscalibration costs there.
     --combine           With several --by: every combination of their values instead.
     """
-    flags = {"--values": values, "--clinical": clinical, "--net-benefit": net_benefit, "--abstention": abstention}
+    flags = {"--values": values, "--clinical": clinical, "--abstention": abstention}
+    flags["--net-benefit"] = net_benefit or thresholds is not None
     tables = [flag for flag, chosen in flags.items() if chosen]
-    if thresholds is not None and not net_benefit:
-        raise InputError(
-            "--thresholds needs --net-benefit; truecal decision says what miscalibration costs at a threshold"
-        )
     if tables and (max_error is not None or like is not None or len(tables) > 1):
         raise InputError(f"{tables[-1]} cannot be combined with --max-error, --like or another table")
     if like is not None and (max_error is not None or source.by or source.scans):
@@ -158,7 +149,7 @@ def measure(
 
 
 def _measure_groups(
-    data: Data, columns: Sequence[str], estimators: "Sequence[Estimator]", options: EstimatorOptions
+    data: Data, columns: Sequence[str], estimators: "Sequence[tc.estimators.Estimator]", options: EstimatorOptions
 ) -> list[GroupEstimate]:
     """Measure each combination of values of `columns` by each estimator; without columns all rows, as group ""."""
     by, common = ", ".join(columns), dict[str, Any](level=options.level, rng=options.seed)
@@ -239,7 +230,7 @@ def _estimate_text(part: GroupEstimate, conclusion: "tc.inference.Conclusion | N
     if e.interval is not None:
         lines[f"{e.interval.level:.0%} interval"] = f"[{low:{spec}}, {high:{spec}}]"
     if e.p_value is not None:
-        lines["p-value of 'is calibrated'"] = digits.p_text(float(e.p_value))
+        lines["p-value of calibration"] = digits.p_text(float(e.p_value))
     if abs(direction) >= 0.0005:
         lines["on average"] = f"{names.tendency(e.lens, direction)} by {abs(direction):{spec}}"
     if conclusion is not None and conclusion.region is not None and conclusion.miscalibrated:
@@ -325,7 +316,7 @@ def _other_table_reply(
     return Reply(flag.removeprefix("--"), content, f"{text}{dropped}", statements, warnings=loaded.notes)
 
 
-def _stated_values(preds: "tc.Predictions", lens: "Lens", level: float) -> tuple[list[dict[str, Any]], str]:
+def _stated_values(preds: "tc.Predictions", lens: "tc.lenses.Lens", level: float) -> tuple[list[dict[str, Any]], str]:
     """Return every distinct score with its frequency and interval, as rows and as text; refuse more than 20 scores."""
     if lens.several or lens.shares(preds) is not None:
         raise InputError("--values shows one probability per row; use --lens top-label, positive or class=NAME")

@@ -2,7 +2,7 @@
 
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import click
 import numpy as np
@@ -16,10 +16,6 @@ from truecal.errors import FileError, InputError
 from truecal.predictions import files, frames
 from truecal.table import Frame, check_table, write_table
 from truecal.writing import write_whole
-
-if TYPE_CHECKING:
-    from truecal.recalibration.contract import Recalibrator
-    from truecal.recalibration.wrappers import PerLabel
 
 # What 'auto' compares: one of each kind of map, none that takes minutes or gives up accuracy for a guarantee.
 _AUTO_TWO = (
@@ -52,7 +48,7 @@ def fit(
     seed: Seed = 0,
     out: WriteTo = "recalibrator.json",
 ) -> Reply:
-    """Learn a recalibration from the predictions and labels in FILE and write it as JSON.
+    """Fit a recalibration method to the predictions and labels in FILE and write it as JSON.
 
     FILE should hold rows that the model was not trained on. The table shows every method on rows it was not fitted on.
     With --multilabel every label gets a map of its own.
@@ -88,8 +84,8 @@ def fit(
             ranking = (evaluation.recommended, *evaluation.tied)
             chosen = next((name for name in ranking if name in methods), None)
         content |= {name: getattr(evaluation, name) for name in ("winner", "recommended", "reason")}
-        content |= {"refused": dict(evaluation.refused), "folds": folds}
-        content["results"] = [row.record() for row in evaluation.rows]
+        records = [row.record() for row in evaluation.rows]
+        content |= {"refused": dict(evaluation.refused), "folds": folds, "results": records}
         table, remark = f"{evaluation}\n", ""
         if method == "auto" and chosen != evaluation.recommended:
             remark = "; none is recommended, and this one comes closest"
@@ -206,7 +202,9 @@ def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "
     """
     fitted = _read_recalibrator(model)
     if isinstance(fitted, tc.recalibration.PerLabel):
-        raise InputError("maps of several labels have no export; serve their JSON: tc.recalibration.PerLabel.from_json")
+        raise InputError(
+            "maps of several labels have no export to ONNX; serve their JSON with tc.recalibration.PerLabel.from_json"
+        )
     if Path(out).suffix.lower() != ".onnx":
         raise InputError(
             f"{Path(out).name}: unknown kind of file; write to .onnx (to_torch of the recalibrator in Python)"
@@ -218,20 +216,25 @@ def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "
     return Reply("recalibrate-export", content, text)
 
 
-def _read_recalibrator(model: str) -> "Recalibrator | PerLabel":
+def _read_recalibrator(model: str) -> "tc.recalibration.Recalibrator | tc.recalibration.PerLabel":
     """Load a recalibrator, or maps of several labels, from a JSON file; refuse one that cannot be read, by its path."""
-    from truecal.recalibration.contract import Recalibrator
     from truecal.recalibration.serialization import read_document
 
     text = read_text(model, "recalibrator")
     try:
-        kind = tc.recalibration.PerLabel if read_document(text).get("kind") == "PerLabel" else Recalibrator
+        kind = (
+            tc.recalibration.PerLabel
+            if read_document(text).get("kind") == "PerLabel"
+            else tc.recalibration.Recalibrator
+        )
         return kind.from_json(text)
     except InputError as error:
         raise FileError(f"{model}: {error}") from error
 
 
-def _make_recalibrator(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
+def _make_recalibrator(
+    name: str, loaded: Loaded, bins: int | None, form: dict[str, object]
+) -> "tc.recalibration.Recalibrator":
     """Make a recalibrator by its word, with input "logits" if those were read; refuse options in `form` that it does not have.
 
     `bins` is for methods with bins and ignored by others.
@@ -244,5 +247,5 @@ def _make_recalibrator(name: str, loaded: Loaded, bins: int | None, form: dict[s
             raise InputError(f"{name} has no {flag}: it does not map each score by itself")
     if bins is not None and "bin" in name + named.name.lower():
         options["bins"] = bins
-    recalibrator: Recalibrator = named.of(tc.recalibration, **options)
+    recalibrator: tc.recalibration.Recalibrator = named.of(tc.recalibration, **options)
     return recalibrator

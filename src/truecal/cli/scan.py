@@ -11,11 +11,13 @@ from urllib.parse import quote
 import click
 
 import truecal as tc
-from truecal import names
+from truecal import digits, names
 from truecal.cli.command import Words, WriteFolder, WriteTo, command
 from truecal.cli.input import GroupedFiles, PlainFile, make_lens, parse_selection, selected_columns
 from truecal.cli.output import Reply, note, working
+from truecal.engines import sources
 from truecal.errors import InputError
+from truecal.predictions import files, frames, readers, validation
 from truecal.writing import check_folder, check_output, write_folder
 
 SKETCH = "sketch.npz"  # file of a group
@@ -27,8 +29,6 @@ _ONE_CLASS = "a class-wise scan has one sketch per class; judge one class with -
 
 def is_sketch(file: str) -> bool:
     """Whether an .npz file holds a sketch, and not arrays of predictions; False for other or missing files."""
-    from truecal.predictions import files
-
     if not file.endswith(".npz") or not Path(file).is_file():
         return False
     return str(files.read_arrays(Path(file)).get("format")) == "truecal.sketch"
@@ -51,12 +51,9 @@ def read_sketch(source: PlainFile) -> "tc.Sketch":
 
 def scan_files(source: PlainFile) -> "tc.engines.Scan":
     """Scan files in one pass, with columns detected as for a file in memory; print on stderr what was read, unless --quiet."""
-    from truecal.engines import sources
-    from truecal.predictions import frames, readers, validation
-
     _refuse_row_options(source)
-    files = sources.files_of(list(source.files))
-    frame = sources.open_frame(files[:1], source.engine)[0]
+    paths = sources.files_of(list(source.files))
+    frame = sources.open_frame(paths[:1], source.engine)[0]
     schema, classes = frame.collect_schema(), source.classes
     columns, taken = list(schema), [] if source.weights is None else [source.weights]
     choice = readers.choose_columns(
@@ -78,7 +75,7 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
     named: dict[str, Any] = {kind: outputs if mapping else choice.outputs}
     with working(f"scanning {source.name}") as show:
         scan = tc.scan(
-            files,
+            paths,
             label=choice.label,
             lens=make_lens(source.lens, by_word),
             weights=source.weights,
@@ -91,14 +88,13 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
             **named,
         )
     if not source.quiet:
-        count = "1 file" if len(files) == 1 else f"{len(files)} files"
+        count = digits.count_of(len(paths), "file")
         dropped = f", {scan.dropped} rows with missing values left out" if source.drop_null else ""
         note(f"scanned {scan.rows} rows in {count} with {scan.engine}: {choice.describe(columns)}{mapping}{dropped}")
     if classes is not None:
         validation.check_classes(classes, scan.classes)
-    class_name = names.class_of(source.lens)
-    description = scan.lens_name if class_name is None else f"class {class_name}"
-    return replace(scan, lens_name=description, notes=_pooling_notes(source, files, "model" in columns))
+    description = f"class {class_name}" if (class_name := names.class_of(source.lens)) else scan.lens_name
+    return replace(scan, lens_name=description, notes=_pooling_notes(source, paths, "model" in columns))
 
 
 def _refuse_row_options(source: PlainFile) -> None:
@@ -115,8 +111,6 @@ def _refuse_row_options(source: PlainFile) -> None:
 
 def _pooling_notes(source: PlainFile, files: Sequence[str], has_models: bool) -> tuple[str, ...]:
     """Return a note if the rows of several models are, or by the names of files may be, judged together; else nothing."""
-    from truecal.engines import sources
-
     if "model" in source.by:
         return ()
     if has_models:
@@ -184,7 +178,7 @@ def sketch_files(name: str) -> list[str]:
 
 @click.group()
 def sketch() -> None:
-    """Sums of scores and outcomes in fixed cells: a day of any size in one small file, which adds to others.
+    """Store predictions as sketches: sums of scores and outcomes in fixed cells, small files that can be added.
 
     \b
     truecal sketch save logs/2026-05-01/*.parquet --out 2026-05-01.npz
@@ -222,10 +216,8 @@ def save(source: GroupedFiles, *, out: WriteFolder) -> Reply:
 
 def _write_groups(scan: "tc.engines.Scan", folder: Path) -> None:
     """Write the sketch of every group to column=value/.../sketch.npz, with names and values percent-encoded."""
-    from truecal.engines.sources import NO_VALUE
-
     for group, (sums,) in scan.sketches.items():
-        values = [NO_VALUE if value is None else quote(str(value), safe="") for value in group]
+        values = [sources.NO_VALUE if value is None else quote(str(value), safe="") for value in group]
         path = folder.joinpath(
             *(f"{quote(name, safe='')}={value}" for name, value in zip(scan.by, values, strict=True))
         )
@@ -260,10 +252,8 @@ def show(file: str) -> Reply:
 
 def _add_sketches(paths: Sequence[str]) -> "tuple[tc.Sketch, int]":
     """Return the sum of the sketches in files and folders, and their number; refuse a file named twice, say which are copies."""
-    from truecal.engines.sources import refuse_twice
-
     files = [file for path in paths for file in sketch_files(path) or [path]]
-    refuse_twice(files)
+    sources.refuse_twice(files)
     total = tc.Sketch().merge(*map(tc.Sketch.load, files))
     first: dict[bytes, str] = {}
     for file in files:  # no error: small groups may hold equal rows

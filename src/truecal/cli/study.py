@@ -55,7 +55,7 @@ def run(
         return Reply("study-check", facts, f"{title}, no problems")
     with parallel.progress_bar(spec.name) as progress:
         numbers = len(spec.run(folder, workers=workers, progress=progress).frame())
-    text = f"{title}, {numbers} numbers in {folder}\nlook at them with: truecal study show {folder}"
+    text = f"{title}, {numbers} numbers in {folder}\nshow them with: truecal study show {folder}"
     return Reply("study-run", {**facts, "store": folder, "numbers": numbers}, text)
 
 
@@ -232,14 +232,12 @@ def import_(
         store = tc.study.import_table(
             table, out, preset=preset, diagrams=diagrams, about=about, reference=reference, name=name
         )
-    frame, meta = store.frame(), store.meta()
-    counts = {"models": frame["model"].n_unique(), "datasets": frame["dataset"].n_unique()}
-    notes = meta["study"]["notes"]
-    content = {"numbers": frame.height, "diagrams": store.diagrams().height, "notes": notes, **counts}
-    size = f"{counts['models']} models, {counts['datasets']} datasets, {frame.height:,} numbers in {out}"
-    lines = [f"{meta['name']}: {size}", *(f"note: {note}" for note in notes)]
-    text = "\n".join([*lines, f"look at them with: truecal study page {out}"])
-    return Reply("study-import", {"store": out, **content}, text)
+    frame, notes = store.frame(), store.meta()["study"]["notes"]
+    counts = {"models": frame["model"].n_unique(), "datasets": frame["dataset"].n_unique(), "numbers": frame.height}
+    size = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    lines = [f"{store.meta()['name']}: {size} in {out}", *(f"note: {note}" for note in notes)]
+    text = "\n".join([*lines, f"show them with: truecal study page {out}"])
+    return Reply("study-import", {"store": out, "diagrams": store.diagrams().height, "notes": notes, **counts}, text)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -12,16 +12,16 @@ VERBS = {
     "measure": ("measure", "Measure the calibration error of predictions, with its interval."),
     "report": ("report", "Write a self-contained HTML report."),
     "verify": ("verdicts", "Test whether the error is below a threshold."),
-    "audit": ("verdicts", "Find the segments whose scores are wrong, by more than the search explains."),
-    "likert": ("verdicts", "Judge words for confidence: low, medium, high, or your own."),
+    "audit": ("verdicts", "Find miscalibrated segments, with one error rate for the whole search."),
+    "likert": ("verdicts", "Test an answer scale: low, medium, high, or your own words."),
     "decision": ("verdicts", "Estimate what miscalibration costs decisions at a threshold."),
     "compare": ("compare", "Compare models on the same rows, pair by pair."),
-    "watch": ("watch", "Watch calibration over time: update, show, report."),
-    "sketch": ("scan", "Keep days as sketches: save, merge, show."),
-    "recalibrate": ("recalibrate", "Fit a recalibrator, or apply a fitted one."),
+    "watch": ("watch", "Monitor calibration over time: update, show, undo, report."),
+    "sketch": ("scan", "Store predictions as sketches, which can be added: save, merge, show."),
+    "recalibrate": ("recalibrate", "Fit a recalibrator, apply it, or export it."),
     "lab": ("lab", "Simulate worlds whose true error is known."),
     "study": ("study", "Evaluate many models, datasets and metrics: run, show, export."),
-    "demo": ("report", "Train classifiers, measure them, fix them, and write a report."),
+    "demo": ("report", "Train classifiers on bundled data, measure them, and write a report."),
 }
 
 

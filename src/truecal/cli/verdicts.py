@@ -52,7 +52,7 @@ def decision(
     level: Fraction = 0.95,
     seed: Seed = 0,
 ) -> Reply:
-    """Estimate what miscalibration costs somebody who acts on the scores in FILE from --threshold on.
+    """Estimate what miscalibration costs a user who acts on scores of at least --threshold.
 
     A false alarm costs t and a missed event 1 - t, or what --costs says. Without a threshold: the largest loss of all of them.
 
@@ -80,7 +80,7 @@ def audit(
     tolerance: Fraction | None = None,
     level: Fraction = 0.95,
 ) -> Reply:
-    """Search the predictions in FILE for segments whose scores are wrong by more than the search itself explains.
+    """Search the predictions in FILE for miscalibrated segments, with one error rate for the whole search.
 
     All intersections of up to --depth columns are tested, as a whole and in regions of the scores; the chance that any calibrated
     segment is listed is at most 1 - LEVEL. A pattern, a folder or several files are scanned once, grouped by the --by columns.
@@ -118,7 +118,7 @@ def likert(
     level: Fraction = 0.95,
     seed: Seed = 0,
 ) -> Reply:
-    """Judge the outputs in FILE as people see them: as words of a scale.
+    """Test the outputs in FILE as words of an answer scale, such as low, medium and high.
 
     A word holds when, among the outputs it covers, the event happens with a frequency inside the limits of the word.
 
@@ -129,13 +129,10 @@ def likert(
                                         [default: low=0:0.33,medium=0.33:0.66,high=0.66:1]
     --of CLASS                          The class whose probability is shown.  [default: the predicted one]
     """
-    from truecal.groups import answer_scales
-
     preds = load(source).preds
-    classes = classes_by_word(preds)
-    class_name = None if of is None else classes.get(of, of)
+    class_name = None if of is None else classes_by_word(preds).get(of, of)
     with working("judging words"):
-        report = tc.likert(preds, scale or answer_scales.SCALE, class_name=class_name, level=level, rng=seed)
+        report = tc.likert(preds, scale or tc.groups.answer_scales.SCALE, class_name=class_name, level=level, rng=seed)
     outside = f"\n{report.outside} outputs are covered by no word" if report.outside else ""
     content = {"source": source.name, **report.to_dict(), "passed": report.passed, "gate": report.gate}
     return Reply("likert", content, f"{report}{outside}\n{report.gate}", failed=not report.passed)

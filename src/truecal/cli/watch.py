@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import unquote
 
 import click
@@ -15,13 +15,13 @@ from truecal.cli.command import ALL_FORMATS, Count, Fraction, NumberRange, Sever
 from truecal.cli.input import GroupedFiles, load
 from truecal.cli.output import Reply, Statement, command_line, note, page_written, working
 from truecal.cli.scan import is_sketch, scan_files, sketch_files
+from truecal.engines.sources import files_of, folder_values
 from truecal.errors import InputError
+from truecal.watch import WatchStep
 from truecal.watch.conclusion import conclude_watch
 from truecal.watch.state import canonical_time, check_same_kind, time_number, time_order
 from truecal.writing import locked
 
-if TYPE_CHECKING:
-    from truecal.watch import findings
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2})[:-]?(\d{2})(?:[:-]?(\d{2}))?)?")
 _LISTED = 12  # skipped batches that are named
 _GAUGES = ("alarm", "changed", "log_e", "p_value", "difference", "difference_low", "difference_high", "rows_seen")
@@ -29,13 +29,13 @@ _GAUGES = ("alarm", "changed", "log_e", "p_value", "difference", "difference_low
 
 @click.group()
 def watch() -> None:
-    """Watch calibration day by day: an alarm that is valid whenever one looks, and says what broke and since when.
+    """Monitor calibration over time, with an alarm that is valid however often one looks, and names what changed and since when.
 
     \b
     truecal watch update state.json day.parquet --at 2026-05-01 --by model
     truecal watch update state.json logs/             # folders or files by day, replayed in order
     truecal watch show state.json --format prometheus
-    truecal watch undo state.json                     # take back the last batch
+    truecal watch undo state.json                     # remove the last batch
     truecal watch report state.json --out watch.html
 
     Exit 0 within the tolerance, 1 on an alarm, 2 if the input cannot be used or nothing was counted.
@@ -67,11 +67,11 @@ def update(
     --run-length N  Batches between false alarms about a change.  [default: 1000]
     --of N          Rows that were predicted, where some have no label yet.
     --late          The rows are labels that came late, of a time counted before.
-    --restart       Forget the evidence first: the model was repaired.
+    --restart       Discard the evidence so far: the model was repaired.
     """
     options = {"tolerance": tolerance, "alpha": alpha, "run_length": run_length}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    steps: list[findings.WatchStep] = []
+    steps: list[WatchStep] = []
     skipped: dict[str, str] = {}
     with locked(state), working(f"watching {source.name}") as show:
         watching = tc.Watch.load(state) if Path(state).exists() else None
@@ -106,20 +106,20 @@ def update(
 
 @command(watch, formats=ALL_FORMATS)
 def show(state: str) -> Reply:
-    """Show the last answer of STATE again; exit 1 on an alarm."""
+    """Show the last answer of STATE; exit 1 on an alarm."""
     watching = tc.Watch.load(state)
     return _reply(watching, [watching.step()], {})
 
 
 @command(watch)
 def undo(state: str) -> Reply:
-    """Take back the last batch counted into STATE, as if it had never come; only one can be taken back."""
+    """Remove the last batch from STATE; only one can be removed."""
     with locked(state):
         watching = tc.Watch.load(state)
         when = watching.undo()
         watching.save(state)
     latest = watching.latest or None
-    text = f"took back the batch at {when}; {'it was the first' if latest is None else f'the last is now {latest}'}"
+    text = f"removed the batch at {when}; {'it was the first' if latest is None else f'the last is now {latest}'}"
     return Reply("watch-undo", {"state": state, "undone": when, "latest": latest}, text)
 
 
@@ -134,7 +134,7 @@ def report(state: str, *, out: WriteTo = "watch.html", title: str = "Calibration
     return page_written("watch-written", path, state=state)
 
 
-def _reply(watching: "tc.Watch", steps: "Sequence[findings.WatchStep]", skipped: Mapping[str, str]) -> Reply:
+def _reply(watching: "tc.Watch", steps: Sequence[WatchStep], skipped: Mapping[str, str]) -> Reply:
     """Return the reply about all groups after one or several steps; the statements are about the last one.
 
     `skipped` maps times of batches that were not counted to reasons.
@@ -191,8 +191,6 @@ def _split_batches(source: GroupedFiles, time: str | None) -> list[tuple[str | N
     """Return (time, input) of every batch in order: one if `time` is given or from standard input, else by the dates in names."""
     if time is not None or source.file == "-":
         return [(time, source)]
-    from truecal.engines.sources import files_of
-
     days: dict[str, list[str]] = {}
     for file in (file for name in source.files for file in sketch_files(name) or files_of(name)):
         dates = list(_DATE.finditer(file))
@@ -217,8 +215,6 @@ def _reason_to_skip(watching: "tc.Watch | None", when: str, *, replayed: bool) -
 
 def _read_batch(source: GroupedFiles) -> tuple[Any, int, Any]:
     """Read a batch: Predictions, a Scan, a Sketch or Sketches by group; its rows without label; its lens (None: default)."""
-    from truecal.engines.sources import folder_values
-
     sketches = [file for name in source.files for file in sketch_files(name)]
     if sketches and is_sketch(sketches[0]):
         if not source.by:

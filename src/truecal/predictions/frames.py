@@ -219,7 +219,7 @@ def _shorten_name(name: str) -> str:
 
 _WORDS_HINT = (
     "words are given their probability by tc.read(words=) (--words 'likely=0.8', which goes together with --percent); "
-    "--words '{}=nan' makes it a missing value"
+    "--words '{}=nan' makes it a missing value, which --drop-null leaves out"
 )
 
 
@@ -244,6 +244,8 @@ def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArra
         else:
             hint = "" if _is_number(value) else f"; {_WORDS_HINT.format(value[:60])}"
         options = _suggest_options(column.to_list())
+        if _is_number(value.replace(",", ".")) and "," in value:
+            hint, options = "; write it with a decimal point, or separate the columns by semicolons", ""
         raise InputError(f"column {name!r} must be numbers: row {row} is {shown(value)}{hint}", options=options)
     return column.to_numpy(), None
 
@@ -478,7 +480,7 @@ def class_names(
             raise InputError(
                 "labels are numbers, and the columns are named after classes that are not in alphabetical order: label 0 may mean "
                 f"{events[0]!r} (the first column) or {min(events)!r}; name the order: classes= (--class-names {listed}, or "
-                f"{alphabetical})"
+                f"{alphabetical}); scores of several models are judged one by one (--score {names[0]})"
             )
         return None if events is None or numeric else list(events)
     given_names = [str(name) for name in classes]

@@ -178,6 +178,7 @@ SUSPICIOUS_ROWS = 10  # by choice: fewer may be in [0, 1] by chance, or in an ex
 LOOK_LIKE_PROBABILITIES = (
     "all logits look like probabilities; if they are, use Predictions.from_probs (probs=, --probs or --score)"
 )
+_LISTED_CLASSES = 10  # by choice: classes that a remedy writes out
 _ROUNDING = 1e-6  # derived: how far a softmax in float32 leaves [0, 1] at most
 # Derived: sums of weights are exact counts up to 2^53. By choice: how much lighter than the heaviest a row may be, within the 16
 # digits of a float64, and the least weight, whose square is still a float64.
@@ -550,14 +551,18 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
     if low < 0 or high >= count:
         wrong = (y < 0) | (y >= count)
         index = _first_true(wrong)
-        hint = (
-            "labels -1/1 need classes=[-1, 1]"
-            if low == -1 and count == 2
-            else f"labels 1..{count} need classes=range(1, {count + 1})"
-            if low == 1 and high == count
-            else f"labels are class indices 0..{count - 1}, or names listed in classes="
+        hint, options = f"labels are class indices 0..{count - 1}, or names listed in classes= (--classes)", ""
+        if low == -1 and count == 2:
+            hint, options = "labels -1/1 need classes=[-1, 1] (--classes=-1,1)", "--classes=-1,1"
+        elif low == 1 and high == count:
+            listed = ",".join(map(str, range(1, count + 1))) if count <= _LISTED_CLASSES else f"1,...,{count}"
+            hint = f"labels 1..{count} need classes=range(1, {count + 1}) (--classes {listed})"
+            options = f"--classes {listed}" if count <= _LISTED_CLASSES else ""
+        elif count == 2:
+            hint += "; more than two classes need a column of probabilities each"
+        raise InputError(
+            f"labels: {where(index)} is {y[index]:g}, but there are {count} classes; {hint}", options=options
         )
-        raise InputError(f"labels: {where(index)} is {y[index]:g}, but there are {count} classes; {hint}")
     # Signed integers of the size they came in where they fit: no wider, no copy
     if y.dtype.kind == "i":
         return y
@@ -575,9 +580,11 @@ def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
         row = int(np.flatnonzero(inverse == unknown)[0])
         listed = ", ".join(map(shown, classes[:8])) + (", ..." if len(classes) > 8 else "")
         numbered = y.dtype.kind in "iu" and all(isinstance(name, str) for name in classes)
-        hint = "; labels given as class indices need no classes=, or use classes[label]" if numbered else ""
+        remedy = "correct the label or the names of the classes"
+        if numbered:
+            remedy = "labels given as class indices need no classes=, or use classes[label]"
         raise InputError(
-            f"labels: row {row} is {shown(values[unknown])}, which is not among the {len(classes)} classes ({listed}){hint}"
+            f"labels: row {row} is {shown(values[unknown])}, which is not among the {len(classes)} classes ({listed}); {remedy}"
         )
     return np.array([position[value] for value in values], dtype=np.intp)[inverse]
 
