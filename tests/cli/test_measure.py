@@ -129,7 +129,7 @@ def test_groups(truecal, binary_csv):
 def test_all_estimators(truecal, binary_csv):
     text = truecal("measure", binary_csv, "--estimator", "all").out
     assert all(name in text for name in ESTIMATORS)
-    assert "judged by itself" not in text
+    assert "tested one by one" not in text
 
 
 def test_weights_and_clusters(truecal, binary_csv):
