@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,9 +16,6 @@ from truecal.cli.output import Reply
 from truecal.estimators.base import as_estimator
 from truecal.lenses.one_probability import default_lens
 from truecal.table import Frame
-
-if TYPE_CHECKING:
-    from truecal.estimators.base import Estimator
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class TriedEstimator:
     bins: Count | None = None
     norm: Norm | None = None
 
-    def make(self, default_norm: float | None = None) -> "Estimator":
+    def make(self, default_norm: float | None = None) -> "tc.estimators.Estimator":
         """Make the estimator of a name, or load the object MODULE:NAME, which may be a function of scores and outcomes.
 
         `default_norm` replaces the norm of estimators that have one, unless --norm is given.
