@@ -86,7 +86,13 @@ def test_the_finding_without_intervals_and_with_narrow_ones(store, change, words
     assert words in gather_study(FakeStore(frame, store.diagrams())).finding[1]
 
 
-def test_a_single_model_has_no_rival(tmp_path):
+def test_without_clean_data_no_model_is_named(store):
+    frame = store.frame().filter(pl.col("severity") > 0)
+    words = gather_study(FakeStore(frame, store.diagrams())).finding
+    assert words == ("The models cannot be ranked.", "The results hold no dataset of severity 0.")
+
+
+def test_a_single_model_has_no_rival():
     assert "no other model" in gather_study(fake_store(["only"])).finding[1]
 
 

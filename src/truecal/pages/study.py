@@ -15,7 +15,7 @@ from truecal import digits
 from truecal.errors import InputError, extra
 from truecal.pages.records import Provenance
 from truecal.pages.render import Page, asset, picture, render, write_page
-from truecal.plot.figures import FigureData, draw_figure
+from truecal.plot.figures import FigureData, choose_clean, draw_figure
 from truecal.study.interventions.comparison import InterventionComparison
 from truecal.study.store import pl
 
@@ -282,15 +282,16 @@ def gather_study(store: Any, *, title: str | None = None, command: str | None = 
 
 
 def _describe_best(results: Results) -> tuple[str, str]:
-    """Say which model has the lowest metric on the clean dataset with most rows, and whether intervals support that."""
+    """Say which model has the lowest metric on the clean dataset that figures show, and whether intervals support that."""
     try:
-        points = tc.study.error_against_calibration(results.frame, metric=results.metric, lens=results.lens).frame()
+        clean = choose_clean(results.store, results.frame, None)
+        choice: dict[str, Any] = {"metric": results.metric, "lens": results.lens, "dataset": clean}
+        points = tc.study.error_against_calibration(results.frame, **choice).frame()
+        models = points.filter(pl.col("severity") == 0).sort("value", "model")
+        if not models.height:
+            raise InputError(f"no model has a {results.name} on {clean}")
     except InputError as error:
         return "The models cannot be ranked.", f"{_capitalized(str(error))}."
-    condition = points.sort("severity", -pl.col("n"), "dataset").row(0, named=True)
-    models = points.filter(
-        (pl.col("dataset") == condition["dataset"]) & (pl.col("severity") == condition["severity"])
-    ).sort("value", "model")
     best, others = models.row(0, named=True), models[1:]
     value = digits.with_interval(best["value"], best["low"], best["high"])
     finding = f"{best['model']} has the lowest {results.name} on {best['dataset']} before recalibration: {value}."

@@ -308,7 +308,7 @@ def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequ
             text = ax.annotate(shorten(name), (x, y), (dx, dy), parse_math=False, **style)
             text.set_in_layout(False)  # axes keep the size at which the names were placed
             box = text.get_window_extent()
-            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
+            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
             if inside and not box.count_contains(pixels) and not box.padded(2).count_overlaps(boxes):
                 boxes.append(box)
                 break

@@ -164,7 +164,7 @@ class FigureData:
             _refuse_unknown(after, names, "recalibrator")
         chosen = after or ("temperature" if "temperature" in names else next(iter(names), None))
         recalibrators = ("none",) if chosen is None else ("none", chosen)
-        clean = _choose_clean(store, frame, dataset or reference)
+        clean = choose_clean(store, frame, dataset or reference)
         reference = reference or store.references() or None
         return cls(store, frame, _choose_metric(frame, metric), recalibrators, clean, reference, covariate, model)
 
@@ -222,7 +222,7 @@ def _choose_metric(frame: Any, metric: str | None) -> str:
     return errors[0]
 
 
-def _choose_clean(store: Any, frame: Any, name: str | None) -> str:
+def choose_clean(store: Any, frame: Any, name: str | None) -> str:
     """Return the dataset, or for None the most frequent reference, else the first dataset of severity 0; refuse none."""
     if name is not None:
         _refuse_unknown(name, frame["dataset"].unique().to_list(), "dataset")
