@@ -233,9 +233,10 @@ class JudgedRows:
         return JudgedMeans(values, label_noise, row_noise, (n * ((1 - f) * label + f * row) + m * row) / (n + m))
 
     def _noise(self, values: Float64s) -> Float64s:
-        """Compute the deviations (units, K) of a weighted mean of values (n, K) by trusted row, or by cluster.
+        """Compute deviations (units, K) of a weighted mean of `values` (n, K), one row per trusted row or per cluster.
 
-        Their squares sum to the estimated variance of the mean, which has the factor units / (units - 1).
+        They are w (value - mean) / n, summed over clusters, times sqrt(units / (units - 1)): their squares sum to the estimated
+        variance.
         """
         w = self.weights[:, None]
         parts = w * (values - (w * values).mean(0)) / len(w)
@@ -305,7 +306,10 @@ class JudgedSeries:
 
     @property
     def power(self) -> float:
-        """Estimate of the squared error, |beta|^2 - tr V of the chosen number of terms; below 0 by chance."""
+        """Estimate |beta|^2 - tr V of the squared error: sum of squared means less their variances over the first `_order` terms.
+
+        It is below 0 by chance.
+        """
         return float(self._theta[self._order - 1])
 
     @property
@@ -319,7 +323,10 @@ class JudgedSeries:
         return self._pivot_of(self.terms)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Compute lower and upper limit of the error, the upper by twice the terms if these add more than one standard error."""
+        """Compute lower and upper limit of the error, from 0 to 1 and containing the value, with `terms` terms.
+
+        The upper limit is at least that with twice the terms, where these add more than one standard error to the squared error.
+        """
         low, high = (float(limit[0]) for limit in self.pivot.interval(level))
         added = self.means.covariance[self.terms :, self.terms :]
         if self._theta[-1] - self._theta[: self.terms][-1] > np.sqrt(2 * (added**2).sum()):
@@ -389,10 +396,10 @@ class JudgedSeries:
         return np.vstack([np.sqrt(1 - f) * self.means.label_noise, np.sqrt(f) * self.means.row_noise])
 
     def _redraws(self) -> tuple[float, Callable[[int, np.random.Generator], Float64s]]:
-        """Return the test statistic and the function that draws it under calibration.
+        """Return the test statistic, and the function of (number, generator) that draws it under calibration, shape (number,).
 
-        Trusted outcomes are redrawn from g, mixed with the scores of the m rows of (2); means over all rows are normal.
-        The covariance is that of these redraws; its size is estimated, in the data and in every redraw.
+        Trusted outcomes are redrawn from g, mixed with the scores of the m rows of (2); means over all rows are normal. The
+        covariance is that of these redraws; its size is estimated, in the data and in every redraw.
         """
         rows = self.rows
         n, m, f, scores = len(rows.trusted), rows.added_rows, rows.fraction, rows.scores[rows.trusted]

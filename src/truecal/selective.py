@@ -178,9 +178,9 @@ def resample(
 
 
 def _groups_of_cells(confidence: Float64s, *batches: CellBatch) -> ConfidenceGroups:
-    """Make groups of cells from batches of their rows and right answers, (datasets, cells): all datasets joined.
+    """Make groups from the `rows` and `ones` (right answers) of cells, (datasets, cells) in each batch: all datasets joined.
 
-    `confidence` (cells,) ascends, as the cells do; that of the groups falls.
+    `confidence` (cells,) ascends, as the cells do; the groups are in falling order. Wrong answers are rows - ones, at least 0.
     """
     rows, ones = (np.concatenate([getattr(batch, name) for batch in batches])[:, ::-1] for name in ("rows", "ones"))
     return ConfidenceGroups(confidence[::-1], rows, np.maximum(rows - ones, 0.0))

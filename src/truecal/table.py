@@ -333,7 +333,10 @@ class Tabular(ABC):
         """The numbers, one row per thing judged."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields that the repr shows as plain values for JSON; see `plain`."""
+        """Return the fields that the repr shows, by name, as types of JSON.
+
+        Records become objects, arrays lists, infinities "inf" and "-inf", NaN None, and what JSON lacks otherwise its `str`.
+        """
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.repr}  # type: ignore[arg-type]
 
     def to_markdown(self) -> str:
@@ -358,7 +361,9 @@ class Tabular(ABC):
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types: records become objects, arrays lists, infinities "inf" and "-inf", NaN null, others text.
+    """Convert a value to JSON types: records to objects, arrays to lists, infinities to "inf" and "-inf", NaN to null.
+
+    What JSON lacks otherwise becomes its `str`.
 
     >>> plain({"norm": np.inf, "values": np.array([1.0, np.nan])})
     {'norm': 'inf', 'values': [1.0, None]}

@@ -399,10 +399,11 @@ def _slope(rows: Cohort, z: Float64s, events: Float64s, non_events: Float64s, le
 
 
 def _jackknife_influence(rows: Cohort, design: Float64s, fit: special.LogisticFit) -> Float64s:
-    """Return the influence (n,) of rows on the slope, such that a patient's contribution is one leave-one-out Newton step.
+    """Return the influence (n,) of rows on the slope of `fit`, such that a patient's contribution is a leave-one-out Newton step.
 
     The step uses the information without the patient (CR3, Bell and McCaffrey 2002), because residuals are too small by the
-    leverage: for independent rows it is the residual over 1 - leverage, at least 0.1. `design` is (n, 2): 1 and logit p.
+    leverage. Independent rows: sum(w) (I^-1 x)_slope (y - p) / max(1 - leverage, 0.1), x the row of `design` (n, 2), 1 and logit
+    p.
     """
     residual, variance = rows.outcomes - fit.probs, fit.probs * (1 - fit.probs)
     total = rows.weights.sum()

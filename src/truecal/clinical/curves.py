@@ -93,8 +93,8 @@ class SplineCurve:
     def evaluator(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
         """Return the function that evaluates curves of parameter vectors (r, k) at these scores (n,): shape (r, n).
 
-        A score that is a cell has the rate of the cell; without a spline, others are interpolated between cells. A score of 0 or
-        1 that is no cell has the value 0 or 1.
+        A score that is a cell has the rate of the cell. With a spline, 0 and 1 that are no cells have the values 0 and 1; without
+        one, other scores are interpolated between cells, constant beyond the outer ones.
         """
         count, cell = len(self.coefficients), self.cell_of(scores)
         if count == 0:
@@ -107,7 +107,7 @@ class SplineCurve:
         at_limit = (cell < 0) & ~smooth  # 0 or 1 without a row there, the limit of the line
 
         def evaluate(parameters: Float64s) -> Float64s:
-            """Evaluate curves of parameters (r, k) at the scores, shape (r, n)."""
+            """Evaluate curves of parameters (r, k), coefficients then rates of cells, at the n scores: shape (r, n)."""
             values = np.empty((len(parameters), len(scores)))
             values[:, in_cell] = parameters[:, count + cell[in_cell]]
             values[:, smooth] = expit(parameters[:, :count] @ basis)

@@ -267,12 +267,19 @@ def _invert(
     near = [float(np.exp(-distance / scale)) for distance in true_distances]
 
     def upper_excess(i: int) -> float:
-        """Compute the upper quantile of distances under hypothesis i less the observed one; on the diagonal that at `level`."""
+        """Compute the quantile 1 - tail of distances drawn about hypothesis i, less the observed one.
+
+        The tail probability is (1 - near) size / 2 + near (1 - level), near the closeness of the hypothesis to the diagonal (1:
+        on it).
+        """
         tail = (1 - near[i]) * size / 2 + near[i] * (1 - level)
         return float(np.quantile(draw(i, near[i]), 1 - tail)) - observed
 
     def lower_excess(i: int) -> float:
-        """Compute the lower quantile of distances under hypothesis i less the observed one; minus the latter on the diagonal."""
+        """Compute the quantile (1 - near) size / 2 of distances drawn about hypothesis i, less the observed one.
+
+        It is minus the observed distance for i = 0, the diagonal; near is the closeness of the hypothesis to it.
+        """
         return float(np.quantile(draw(i, near[i]), (1 - near[i]) * size / 2)) - observed if i else -observed
 
     middle = int(np.searchsorted(true_distances, observed))

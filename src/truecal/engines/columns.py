@@ -483,7 +483,7 @@ class _EngineRows:
         return nw.col(name)
 
     def others(self, selected: Any) -> Any:
-        """Return an expression: whether a row is not selected; null is not."""
+        """Return an expression: whether a row is not selected; True where `selected` is null."""
         return ~selected.fill_null(False)
 
     def _dtype(self, name: str) -> Any:

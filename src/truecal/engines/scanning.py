@@ -508,7 +508,7 @@ def _gather_partitions(frame: Any, columns: SourceColumns, lens: Lens, select: S
     import dask
 
     def task(partition: Any) -> Gathered:
-        """Reduce one partition, a pandas frame, by `_gather_frame`."""
+        """Reduce one partition, a pandas frame, to sketches of the selected rows."""
         return _gather_frame(nw.from_native(partition).lazy(), columns, lens, select)
 
     partitions = nw.to_native(frame).to_delayed()

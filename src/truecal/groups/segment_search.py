@@ -288,11 +288,10 @@ class Audit(Tabular):
         return text
 
     def _verdict(self) -> str:
-        """Write how many segments are miscalibrated, such as "4 segments are miscalibrated.
+        """Write how many segments are miscalibrated, and how many of the significant ones the listed ones explain.
 
-        They overlap: one segment explains the other 3."
-
-        Without any: "No segment is miscalibrated beyond chance."
+        Such as "4 segments are miscalibrated. They overlap: one segment explains the other 3."; without any "No segment is
+        miscalibrated beyond chance."
         """
         listed, others = len(self.segments), self.flagged - len(self.segments)
         if not listed:

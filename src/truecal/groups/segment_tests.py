@@ -236,7 +236,10 @@ def _max_exceedances(draws: int, level: float) -> int:
 
 
 def _quantile(maxima: Float64s, level: float) -> float:
-    """Return the smallest u whose p-value among the maxima (redraws,) is at most 1 - level; infinite if there is none."""
+    """Return the smallest u with (1 + number of maxima >= u) / (1 + redraws) <= 1 - level; infinite if there is none.
+
+    `maxima` is (redraws,), in any order; u is above the next smaller one by the rounding error.
+    """
     exceedances = _max_exceedances(len(maxima), level)
     return float(np.sort(maxima)[-1 - exceedances]) + _ROUNDING if exceedances >= 0 else np.inf
 
@@ -444,10 +447,10 @@ _NEWTON_STEPS = 30  # by choice: steps of Newton's method at most
 
 
 def select_explaining_segments(null: SegmentNull, significant: Float64s, limit: float) -> list[tuple[int, int]]:
-    """Choose segments, strongest first, whose correction leaves no other significant.
+    """Choose segments, strongest first, until shifting the log odds of their rows (`correct_scores`) leaves no other significant.
 
-    `significant` holds the u of every test, -inf where it is not significant; `limit` is the critical value of the first
-    step. Of each segment its strongest test is returned, and how many other segments are not significant without it.
+    `significant` (tests,) holds u, -inf where it is not significant; `limit` is the critical value of the first step. Returned
+    are the strongest test of each segment, and how many other segments its correction makes insignificant; at most 20 segments.
     """
     tests, score = null.tests, null.tests.records.score
     explanations: list[tuple[int, int]] = []

@@ -224,7 +224,10 @@ def _cut(name: str, numbers: Float64s, counts: Float64s, kind: str) -> Column:
 
 
 def _edge_text(edge: float, kind: str) -> str:
-    """Write an edge as text by the dtype kind of its column: a date ("M"), seconds ("m") or a number."""
+    """Write an edge as text by the dtype kind of its column: a date ("M", microseconds since 1970), seconds ("m") or a number.
+
+    Seconds, from microseconds, and numbers have up to 6 significant digits.
+    """
     if kind == "M":
         return str(np.datetime64(int(edge), "us")).removesuffix(".000000")
     return f"{edge / 1e6:.6g} s" if kind == "m" else f"{edge:.6g}"
@@ -532,9 +535,10 @@ class SegmentSums:
         return tables
 
     def _is_tested(self, subset: Subset, counts: dict[Subset, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Mark the cells of a subset of columns that are tested, flattened; `counts` are the tables of the numbers of rows.
+        """Mark the intersections of the levels of some columns that are tested, (cells,), the first column varying slowest.
 
-        They have at least `smallest` rows, and fewer than each segment without one of their columns.
+        They have at least `smallest` rows, and fewer than each segment without one of their columns. `counts` are the numbers of
+        rows by subset: one axis per column, then quarters, then 1.
         """
         rows = counts[subset].sum(axis=(-2, -1))
         is_tested = rows >= self.smallest

@@ -171,7 +171,7 @@ class _Likelihood:
     eps: float
 
     def loss(self, parameters: Array) -> float:
-        """Compute minus the log-likelihood per row, a mean by weight, at (log alpha, log beta)."""
+        """Compute minus the log-likelihood of a Beta at (log alpha, log beta), divided by the total weight of the scores."""
         from scipy.special import betaln
 
         alpha, beta = np.exp(parameters)

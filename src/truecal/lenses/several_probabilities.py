@@ -531,7 +531,7 @@ class GroupedLens(Lens):
 
     @property
     def outcome_name(self) -> str:
-        """Name of the rate of outcomes of the second lens."""
+        """What the second lens calls the rate of outcomes, such as "accuracy" or "frequency"."""
         return self.lens.outcome_name
 
     def grouped_predictions(self, preds: Predictions) -> Predictions:

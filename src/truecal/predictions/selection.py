@@ -46,7 +46,7 @@ class Rows(Protocol):
         """Return a column of numbers, for a range."""
 
     def others(self, selected: Any) -> Any:
-        """Whether a row is not selected, nor its value missing where `selected` does not say so."""
+        """Whether a row is not selected; True where `selected` is null."""
 
     def passing(self, name: str, test: Callable[[NDArray[Any]], Any]) -> Any:
         """Whether the rows of a column pass a test in Python."""

@@ -255,7 +255,7 @@ class _Pieces:
         return self._profile.part(name, cell, self._end) - self._profile.part(name, cell, self._start)
 
     def evenly(self) -> Profile:
-        """Build the profile of one row per piece, a batch of 1, in which every piece has the sums of :meth:`CellProfile.part`."""
+        """Build the profile of one row per piece, a batch of 1, with sums estimated between the ends of the piece."""
         rows = self._profile.cell_rows
         cell_sums = {"y": rows.weight * rows.outcome, "cy": rows.weight * rows.products}
         y, cy = (self._of_cells(cell_sums[name], self._piece(name)) for name in ("y", "cy"))
@@ -277,7 +277,10 @@ class _Pieces:
         return self._rows(y, np.where(several, self._score * y, product[self._cell]), single=False)
 
     def _rows(self, y: Float64s, cy: Float64s, *, single: bool) -> Profile:
-        """Build a profile of pieces from their weighted sums of outcomes and of score times outcome, shape (batch, pieces)."""
+        """Build the profile with one row per piece from sums of outcomes `y` and of score times outcome `cy`, (batch, pieces).
+
+        Scores, made to ascend, and weights are those of the pieces; `single` is passed on.
+        """
         w = self._weight
         return Profile(
             np.maximum.accumulate(self._score)[None], y / w, w[None], self._squares[None] / w, cy / w, single=single

@@ -479,7 +479,7 @@ class ScalingBinning(ScoreRecalibrator):
         return self._curve()._scores(outputs, classes)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BinnedCurveMap:
-        """Fit the curve, cut its values into bins of equal weight, and compute the weighted mean of each bin."""
+        """Fit the curve and cut its values into at most `bins` bins of equal weight, each with their weighted mean."""
         curve = self._curve()._fit_map(scores, outcomes, weights)
         values = curve(scores)
         edges = equal_mass_edges(values, outcomes, weights, self.bins)

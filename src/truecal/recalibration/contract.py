@@ -155,7 +155,10 @@ class ClassOrder:
 
     @classmethod
     def of(cls, names: Sequence[object] | None, count: int) -> ClassOrder:
-        """Make the order of `count` columns from their names, which are sorted where they can be; None names them 0..K-1."""
+        """Make the order of `count` columns from their names; None names them 0..K-1.
+
+        Names of types that cannot be compared are not sorted.
+        """
         if names is None:
             return cls(np.arange(count), False, np.arange(count))
         columns = np.array(names)

@@ -249,7 +249,10 @@ class Evaluation(Tabular):
         return "Brier score" if self.score == "brier" else self.score
 
     def _describe_decomposition(self) -> str:
-        """Write the score of the uncalibrated predictions as calibration, with its interval, plus refinement."""
+        """Write the score of the uncalibrated predictions as its two parts.
+
+        Such as "log loss 0.5000 = 0.1000 [0.0800, 0.1200] removed by recalibration + 0.4000 that remains".
+        """
         before = self[BEFORE]
         is_log_loss = self.score == "log loss"
         total, split = (before.log_loss, before.log_loss_split) if is_log_loss else (before.brier, before.brier_split)
@@ -750,10 +753,10 @@ def choose_bins(
 
 
 def _test_candidate(count: int, preds: tc.Predictions, draws: Indices, level: float) -> BinCandidate:
-    """Estimate squared and calibration errors of recalibrated rows, of the second of two classes or of all classes.
+    """Estimate plug-in and debiased error (root mean square) of recalibrated rows, over all classes; of two the second alone.
 
-    Upper limits at `level` are the root of the squared error plus a normal quantile times its standard deviation over the
-    resamples, whose counts of rows are `draws` (resamples, n).
+    An upper limit at `level` is sqrt(max(e + q s, 0)), e the squared error, q the normal quantile of `level`, s the standard
+    deviation of e over the resamples, whose counts of rows are `draws` (resamples, n). `count` is the number of bins.
     """
     from scipy.special import ndtri
 
@@ -772,9 +775,10 @@ def _test_candidate(count: int, preds: tc.Predictions, draws: Indices, level: fl
 
 
 def _marginal_errors(parts: Sequence[tuple[Float64s, Float64s]], draws: Indices) -> tuple[Float64s, Float64s]:
-    """Average plug-in and debiased squared errors over classes, for each row of `draws`; return both, shape (resamples,).
+    """Return plug-in and debiased squared calibration error of rows grouped by equal output, averaged over classes.
 
-    `parts` are (outputs, outcomes) of every class, (n,) each; `draws` (resamples, n) how often each row is drawn.
+    Both are (resamples,). `parts` are (outputs, outcomes) of every class, (n,) each; `draws` (resamples, n) how often each row is
+    drawn.
     """
     plugin, debiased = np.zeros(len(draws)), np.zeros(len(draws))
     for column, outcomes in parts:

@@ -102,7 +102,11 @@ class ScoreRecalibrator(Recalibrator):
             self.maps_ = [self._fit_map(scores[:, k], is_label[:, k], row_weights) for k in range(count)]
 
     def _apply(self, outputs: Float64s) -> Float64s:
-        """Apply the maps to checked outputs (n, K) and make class probabilities (n, K) of the results."""
+        """Apply the maps to checked outputs (n, K); return class probabilities (n, K).
+
+        Two classes: (1 - p, p) from the one map. More: each class by its map, or all by a shared one, rows divided by their sums
+        if `normalize`; or the top class by its map, the others keep their proportions.
+        """
         count = len(self.classes_)
         scores = self._scores(outputs, count)
         if count == 2:

@@ -73,7 +73,7 @@ class ScaledSoftmax(Recalibrator):
 
     @abstractmethod
     def _scale_and_bias(self) -> tuple[float | Float64s, float | Float64s]:
-        """Return the scale and the bias that were learned, each one number or K."""
+        """Return scale and bias of softmax(scale z + bias), each one number or an array (K,), from what `fit` set."""
 
     def _apply(self, outputs: Float64s) -> Float64s:
         """Compute softmax(scale * z + bias) of checked outputs (n, K), z the logits or log probabilities raised to the floor."""
@@ -439,7 +439,7 @@ def _fit_binary_inverse(logits: Floats, correct: Float64s, weights: Float64s) ->
     top = logits.argmax(axis=1)
 
     def loss(u: float) -> float:
-        """Compute the weighted binary log loss of the confidence at inverse temperature e^u."""
+        """Sum w (log(1 + e^o) - t o) over rows, o the log odds of the leading class of z e^u, w the weights, t Platt's targets."""
         # the log odds of the leading class against the others, exact where its probability rounds to 1
         with np.errstate(over="ignore"):
             scaled = np.maximum(logits.astype(np.float64) * exp(u), LOG_ZERO)
@@ -541,7 +541,7 @@ class PenalisedMatrix(Recalibrator):
 
     @abstractmethod
     def _penalty(self) -> Penalty:
-        """Return the strengths of the penalties on the diagonal, off it, and on biases."""
+        """Return the strengths of the penalties on the diagonal of D, off it (None: D is diagonal), and on the biases."""
 
     def _check_params(self) -> None:
         """Refuse strengths that are no numbers from 0 to 1e100; `off_diagonal` may be None."""

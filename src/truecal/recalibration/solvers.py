@@ -160,9 +160,11 @@ class MatrixProblem:
 
     @classmethod
     def of(cls, data: LabelledLogits, smooth: SmoothLogs, penalty: Penalty) -> "MatrixProblem":
-        """Set up the problem from logits (n, K): a penalty for each parameter, by K and n, and variables scaled by the curvature.
+        """Set up the problem from logits (n, K); variables are parameters times sqrt(2 penalty + curvature).
 
-        From 100,000 parameters on, products have the precision of the logits, else float64.
+        Penalties, with n the total weight: K / n on the diagonal and biases, K (K - 1) / n off the diagonal, each times its
+        strength (on the diagonal of a full D at least 0.01). From 100,000 parameters on, products have the precision of the
+        logits, else float64.
         """
         count, total = data.logits.shape[1], data.total
         per_class, per_pair = count / total, count * (count - 1) / total
@@ -183,7 +185,10 @@ class MatrixProblem:
         return self.strengths.shape[1] == 2
 
     def unpack(self, theta: Float64s) -> tuple[Floats, Floats]:
-        """Split scaled variables theta, ((K + 1) K,) or (2 K,), into D, of shape (K, K) or its diagonal (K,), and b (K,)."""
+        """Split theta, ((K + 1) K,) or (2 K,), times `scale` into D, of shape (K, K) or its diagonal (K,), and b (K,).
+
+        A row of theta.reshape(K, -1) belongs to a class: its row of D (or one number), then its entry of b.
+        """
         parameters = (theta.reshape(self.strengths.shape) * self.scale).astype(self.dtype, copy=False)
         return (parameters[:, 0] if self.diagonal_only else parameters[:, :-1]), parameters[:, -1]
 

@@ -514,7 +514,10 @@ class PriorShift(Recalibrator):
             raise InputError('without a recalibrator the probabilities are needed: declare input="probs"')
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Set `source_`, the class frequencies of the rows, `recalibrator_`, fitted if there is one, and `prevalence_`."""
+        """Set `source_`, the class frequencies (K,) by weight, `recalibrator_`, fitted if there is one, and `prevalence_` (K,).
+
+        That is the prevalence set, by default `source_`. Warns of classes that do not occur.
+        """
         count = outputs.shape[1]
         self.source_ = np.bincount(labels, weights, count) / (len(labels) if weights is None else weights.sum())
         if self.absent_classes_:

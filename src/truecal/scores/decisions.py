@@ -494,7 +494,11 @@ class _Redraws(NamedTuple):
 
     @classmethod
     def of(cls, true: Float64s, losses: Float64s, floor: Float64s) -> _Redraws:
-        """Compute bias, deviations and scale of losses of redraws (B, T) around true ones (T,); the scale is at least `floor`."""
+        """Compute bias, deviations and scale from losses of redraws (B, T) and true ones (T,).
+
+        The bias is mean(losses) - true, the deviations are sqrt(max(losses - bias, 0)) - sqrt(true), the scale (T,) is their root
+        mean square over redraws, at least `floor` (T,).
+        """
         bias = losses.mean(axis=0) - true
         deviations = np.sqrt(np.maximum(losses - bias, 0.0)) - np.sqrt(true)
         return cls(bias, deviations, np.maximum(np.sqrt((deviations**2).mean(axis=0)), floor))

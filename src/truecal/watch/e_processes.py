@@ -286,14 +286,17 @@ class Experts:
         return self.enter(batch.ones @ bets.tilt - batch.n @ bets.cost, batch.n @ bets.mirror_loss)
 
     def enter(self, log_growth: Float64s, mirror_loss: Float64s) -> BatchGrowth:
-        """Combine log growth with the log share of an entry: the prior times 2 / (1 + exp(-M)), M the batch's mirror loss.
+        """Return `log_growth` with the log share log(2 p / (1 + exp(-M))) of an entry, M = `mirror_loss`, p the prior.
 
-        All arrays are (experts,); the prior is :attr:`prior`.
+        All arrays are (experts,); log p is :attr:`prior`.
         """
         return BatchGrowth(log_growth, self.prior + np.log(2.0) - np.log1p(np.exp(-mirror_loss)))
 
     def bets(self, mean: Float64s) -> Bets:
-        """Choose the bets (scores, experts) on rows in cells with these mean scores; 0 for local experts outside their bins."""
+        """Return tilt, log cost and mirror loss of every expert at rows of the scores `mean` (n,), each (n, experts).
+
+        All three are 0 for a local expert where the score is outside its bins.
+        """
         cells = cell_of(mean)
         tilt, cost = self._tilts(mean)
         mirror_loss = self._mirror_loss(tilt, edges()[cells], np.append(edges(), 1.0)[cells + 1])
@@ -343,10 +346,10 @@ class Experts:
         return np.concatenate([np.add.reduceat(values[:, :_GLOBAL], rows.starts), by_span], axis=1)
 
     def _mirror_loss(self, tilt: Float64s, low: Float64s, high: Float64s) -> Float64s:
-        """Compute the mirror losses m (rows, tilts) of tilts (rows, tilts) for rows with scores from `low` to `high`, both (rows,).
+        """Compute the mirror losses m of tilts t, both (rows, tilts), for rows with scores from `low` to `high`, (rows,) each.
 
-        m is the log growth that a bet loses where the outcome probability is at the opposite edge of the tolerance band: the
-        smallest for both ends of the score, and for the tilt and its mirror. Zero without a tolerance.
+        m is log((1 + e (exp(t) - 1)) / (1 + o (exp(t) - 1))), e and o the edges of the tolerance band on the side of the tilt and
+        opposite: the smallest for both ends of the score, and for the tilt and its mirror. Zero without a tolerance.
         """
         if self.tolerance == 0:
             return np.zeros_like(tilt)

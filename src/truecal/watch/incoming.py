@@ -64,8 +64,9 @@ class Incoming:
 def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     """Convert predictions, a sketch, a scan, a mapping of groups to sketches, or a list of these, to batches by group.
 
-    The items of a list are parts of one batch and are added. Other types are refused. `lens` None is the default of predictions;
-    `by` are the columns that name groups, () for none. Rows without a label count as `dropped` where a scan left them out.
+    The items of a list are parts of one batch and are added; other types are refused. `lens` None is the default lens of
+    predictions; `by` are the columns that name groups, () for none. `dropped` of the result counts the rows without a label that
+    a scan left out.
     """
     if isinstance(data, (list, tuple)):
         return _join_parts([read(part, lens, by) for part in data])

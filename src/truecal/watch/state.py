@@ -239,7 +239,10 @@ class WatchedGroup:
         return int(np.argmax([stream.evidence.log_e for stream in self.streams]))
 
     def after(self, batches: tuple[Batch, ...]) -> WatchedGroup:
-        """Return the group with one batch per stream added, and the peak updated; `with_line` adds it to the history."""
+        """Return the group with one batch per stream added, and the peak, the largest log e-value so far, updated.
+
+        The history stays as it is.
+        """
         streams = tuple(stream.after(batch) for stream, batch in zip(self.streams, batches, strict=True))
         grown = replace(self, streams=streams)
         return replace(grown, peak=max(self.peak, grown.log_e))

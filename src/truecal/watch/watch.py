@@ -386,9 +386,10 @@ class Watch:
         return self._step(arrivals)
 
     def _step(self, arrivals: Mapping[Group, Arrival]) -> WatchStep:
-        """Return the state of the groups in `arrivals`, with alarms and changes selected among all groups by e-BH.
+        """Return the state of the groups in `arrivals`; alarms and changes are selected among all groups by `alarmed_groups`.
 
-        The alarm limit is 1 / alpha, that of changes the run length. Without `by` the alarm stays until a restart.
+        The limit is 1 / alpha for e-values, the run length for the statistics of a change. Without `by` an alarm stays until a
+        restart.
         """
         shares, settings = self._shares(), self.settings
         evidence = {key: self._groups[key].log_e + log(shares[key]) for key in shares}
