@@ -61,7 +61,8 @@ def sample_sums(
         in_bins = cut is not None and cut.fraction is None
         cells = cut if cut is not None and in_bins else cell_cut(estimator, drawn.profile)
         sums = UnitSums.of(drawn, units, cells)
-        observed = estimator.estimate(drawn.profile)
+        independent = sample.units is None and sample.weights is None
+        observed = estimator.estimate((sample if independent else drawn).profile)  # bins without effective sample sizes
         series = None if flips is None else ClusteredSeries.of(drawn, flips.units)
         powers = observed.power
         if series is not None and units.kind == "clusters" and isinstance(estimator, RankSeries):

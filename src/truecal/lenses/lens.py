@@ -238,7 +238,12 @@ class Sample:
         sample : Sample
             The same rows.
         """
-        return self if units is self.units else replace(self, units=units)
+        if units is self.units:
+            return self
+        sample = replace(self, units=units)
+        if self.scores.ndim == 1:
+            vars(sample)["order"] = self.order  # sorted once for all units
+        return sample
 
 
 def remainder(probs: Floats) -> Float64s:

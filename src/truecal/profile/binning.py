@@ -230,10 +230,16 @@ class _BinCounter:
         kind: type[np.generic] = np.uint8 if fits_byte else np.uint16  # small integers are faster
         self._edges = Edges(dtype, bins, closed, min(_BLOCK, rows), kind)
         self._lane = np.tile((np.arange(_LANES) * self._cells).astype(kind), _BLOCK // _LANES)
-        self._upper_codes, self._pair = np.empty(_BLOCK // 2, np.uint16), np.empty(_BLOCK // 2, np.intp)
-        sparse = fits_byte and rows >= _SPARSE_FROM
+        self._side = 1 << (self._cells - 1).bit_length()  # so that a table of pairs stays in the level-1 cache
+        self._upper_codes = np.empty(_BLOCK // 2, np.uint16)
         self._sums: Callable[[NDArray[Any], Floats], Float64s]
-        self._sums = _SparseSums() if sparse else _PlainSums(_LANES * self._cells)
+        self._count_pairs: Callable[[NDArray[Any]], NDArray[Any]]
+        if fits_byte and rows >= _SPARSE_FROM:
+            self._sums = _SparseSums(256, np.zeros(_BLOCK))
+            self._count_pairs = _SparseSums(self._side**2, np.ones(_BLOCK // 2, np.int32))
+        else:
+            self._sums = _PlainSums(_LANES * self._cells)
+            self._count_pairs = partial(np.bincount, minlength=self._side**2)
 
     def tables(self, scores: Floats, outcomes: NDArray[np.uint8], *, squares: bool) -> Float64s:
         """Return rows, sums of scores and of squares in every bin of one dataset, of zeros and of ones: shape (3, bins, 2).
@@ -243,7 +249,7 @@ class _BinCounter:
         size = _LANES * self._cells
         tables = np.zeros((3, size))
         by_pairs = self._lane.itemsize == 1 and len(scores) >= _BLOCK
-        side = 1 << (self._cells - 1).bit_length() if by_pairs else 0  # so that the table stays in the level-1 cache
+        side = self._side if by_pairs else 0
         pairs = np.zeros((side, side), np.intp)
         for start in range(0, len(scores), _BLOCK):
             c, y = scores[start : start + _BLOCK], outcomes[start : start + _BLOCK]
@@ -254,8 +260,8 @@ class _BinCounter:
                 two_codes = code.view(np.uint16)  # 256 * upper + lower, wanted is side * upper + lower
                 np.right_shift(two_codes, 8, out=self._upper_codes)
                 self._upper_codes *= 256 - side
-                np.copyto(self._pair, np.subtract(two_codes, self._upper_codes, out=self._upper_codes))
-                pairs += np.bincount(self._pair, None, pairs.size).reshape(pairs.shape)
+                pair = np.subtract(two_codes, self._upper_codes, out=self._upper_codes)
+                pairs += self._count_pairs(pair).reshape(pairs.shape)
             else:
                 tables[0, : self._cells] += np.bincount(code, None, self._cells)
             code += self._lane[: len(c)]
@@ -281,25 +287,27 @@ class _PlainSums:
 
 
 class _SparseSums:
-    """Sum values by codes of one byte, as the product of a sparse column with 1, which is faster than bincount.
+    """Sum values by their codes, 0 to size - 1, as the product of a sparse column with 1, which is faster than bincount.
 
-    scipy does not check the codes, so the column has a row for every byte.
+    scipy does not check the codes. `values`, as many as are summed at a time, are what is summed where a call gives none, and of
+    the type in which others are summed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, size: int, values: NDArray[Any]) -> None:
         from scipy.sparse import csc_array
 
-        self._values, ends = np.zeros(_BLOCK), np.array([0, _BLOCK], np.int32)
-        self._column: Any = csc_array((self._values, np.zeros(_BLOCK, np.int32), ends), shape=(256, 1))
-        self._one = np.ones(1)
+        codes, ends = np.zeros(len(values), np.int32), np.array([0, len(values)], np.int32)
+        self._values, self._one = values, np.ones(1, values.dtype)
+        self._column: Any = csc_array((values, codes, ends), shape=(size, 1))
 
-    def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
-        """Sum values by code; both have shape (rows,), the sums shape (256,)."""
+    def __call__(self, code: NDArray[Any], values: Floats | None = None) -> NDArray[Any]:
+        """Sum values by code; both have shape (rows,), the sums shape (size,)."""
         rows, column = len(code), self._column
-        if values.dtype != np.float64:
+        if values is not None and values.dtype != self._values.dtype:
             np.copyto(self._values[:rows], values)
-        column.data = values if values.dtype == np.float64 else self._values
+            values = None
+        column.data = self._values if values is None else values
         column.indptr[1] = rows
         np.copyto(column.indices[:rows], code)
-        sums: Float64s = column @ self._one
+        sums: NDArray[Any] = column @ self._one
         return sums

@@ -27,7 +27,7 @@ RANK_ROUNDING = 1e-9  # derived: rounding of a rank times a number of windows, w
 _PART_CELLS = 1 << 15  # derived: cells of a batch that are fitted together: what stays in cache
 _PART_ROWS = 1 << 17  # by choice: rows of datasets that wait for the others of their batch
 _SINGLE_THREAD_PRODUCTS = 1 << 18  # multiplications below which BLAS stays on one thread
-_EQUAL_RANKS = 1e-12  # derived: rounding of a rank
+EQUAL_RANKS = 1e-12  # derived: rounding of a rank
 _MIN_NORM = 1e-6  # derived: a new polynomial has a norm near 1/4 until the distinct ranks are used up, then 1e-15
 _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margin of 1e4
 
@@ -302,17 +302,18 @@ def rank_basis(cells: RankCells, order: int | None = None, *, by_side: bool = Fa
     if len(orders) == 1 and not cells.few_scores[0]:
         numbers = float(small_share[0]), float(small_order[0]), float(orders[0])
         return _cached_basis(cells.shares.tobytes(), ranks.tobytes(), small.tobytes(), *numbers)
+    if cells.few_scores.all():
+        return _distinct_score_functions(cells.shares, cells.ranks, int(orders.max()))
+    if not cells.few_scores.any():
+        return _two_sided_functions(cells.shares, ranks, small, small_share, small_order, orders)
     basis = np.zeros((int(orders.max()), *cells.shares.shape)).transpose(1, 0, 2)
-    few = np.flatnonzero(cells.few_scores)
-    if len(few):
-        vectors = _distinct_score_functions(cells.shares[few], cells.ranks[few], int(orders[few].max()))
-        basis[few, : vectors.shape[1]] = vectors
-    many = np.flatnonzero(~cells.few_scores)
-    if len(many):
-        vectors = _two_sided_functions(
-            cells.shares[many], ranks[many], small[many], small_share[many], small_order[many], orders[many]
-        )
-        basis[many, : vectors.shape[1]] = vectors
+    few, many = np.flatnonzero(cells.few_scores), np.flatnonzero(~cells.few_scores)
+    vectors = _distinct_score_functions(cells.shares[few], cells.ranks[few], int(orders[few].max()))
+    basis[few, : vectors.shape[1]] = vectors
+    vectors = _two_sided_functions(
+        cells.shares[many], ranks[many], small[many], small_share[many], small_order[many], orders[many]
+    )
+    basis[many, : vectors.shape[1]] = vectors
     return basis
 
 
@@ -363,7 +364,7 @@ def _distinct_score_functions(shares: Float64s, ranks: Float64s, terms: int) -> 
 
     Indicators beyond the distinct ranks of a dataset are 0.
     """
-    steps = np.diff(ranks, axis=1, prepend=ranks[:, :1]) > _EQUAL_RANKS
+    steps = np.diff(ranks, axis=1, prepend=ranks[:, :1]) > EQUAL_RANKS
     group, roots = np.cumsum(steps, axis=1), np.sqrt(shares)
     basis = np.where(group[:, None] == np.arange(terms)[:, None], roots[:, None], 0.0)
     return basis / np.sqrt(positive(np.vecdot(basis, basis)))[:, :, None]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from truecal import options
 from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, report
 from truecal.estimators.estimate import Curve, Estimate, Interval
-from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, rank_cells
-from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series
+from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, cell_parts, rank_cells
+from truecal.estimators.rank_series.fit import SeriesFit, distinct_score_estimate, fit_cells, fit_series
 from truecal.estimators.rank_series.interval import absolute_interval, one_score_limits, series_pivot
 from truecal.estimators.rank_series.tests import test_calibration
 from truecal.estimators.sketch_bounds import split_mixed_cells
@@ -88,9 +88,16 @@ class RankSeries(Estimator):
 
     def estimate(self, profile: Profile) -> Findings:
         """Compute the power of the error of every dataset, shape (batch,); `unselected` is the estimate with all terms."""
-        fits = list(fit_series(profile))
-        powers = np.concatenate([_signed_power(fit, self.norm) for fit in fits])
-        return Findings(powers, unselected=np.concatenate([fit.theta[:, -1] for fit in fits]))
+        powers, estimates = [], []
+        for cells in cell_parts(profile):
+            if self.norm == 2 and profile.batch > 1 and cells.few_scores.all():  # resamples of few cells need no fit
+                estimates.append(distinct_score_estimate(cells))
+                powers.append(np.minimum(estimates[-1], 1.0))
+            else:
+                fit = fit_cells(cells) if profile.batch > 1 else next(fit_series(profile))
+                estimates.append(fit.theta[:, -1])
+                powers.append(_signed_power(fit, self.norm))
+        return Findings(np.concatenate(powers), unselected=np.concatenate(estimates))
 
     def _complete(self, profile: Profile) -> Estimate:
         """Estimate every dataset with its interval, and the fitted curve of a single one."""
