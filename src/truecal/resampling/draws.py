@@ -32,6 +32,7 @@ _WINDOW_SHARE = 1 / 16
 # derived: p-values in steps of 0.005; to compare an estimate with calibration, and before the number of redraws adapts
 REDRAWS = 199
 _SETTLED = 30  # derived: of the first redraws; then p > 0.15, beyond every level that is used
+_BINOMIAL_CELLS = 64  # tuned: cells of 1000 redraws whose arrays stay in cache take three quarters of the time of 1024
 _REDRAWN_AT_ONCE = 1 << 20  # derived: redrawn cells held at a time (a few arrays of 8 MiB)
 _ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
 _COMPARED_EVENTS = 32  # up to so many events, comparing with each is quicker than a search
@@ -181,12 +182,15 @@ def redraw_ones(
     surplus = np.empty((len(counts), redraws))
     large = variances > NORMAL_VARIANCE
     surplus[large] = rng.standard_normal((int(large.sum()), redraws)) * np.sqrt(variances[large])[:, None]
-    rows = np.rint(counts[~large])[:, None]
-    chances = np.clip(scores[~large], 0.0, 1.0)[:, None]  # a mean of scores may round past 1
-    scale = np.divide(counts[~large][:, None], rows, out=np.zeros_like(rows), where=rows > 0)
-    # Draws of one cell are consecutive, so that numpy sets its sampler up once per cell.
-    ones = rng.binomial(rows.astype(np.int64), chances, (len(rows), redraws))
-    surplus[~large] = scale * (ones - rows * chances)
+    small = np.flatnonzero(~large)
+    for start in range(0, len(small), _BINOMIAL_CELLS):
+        cells = small[start : start + _BINOMIAL_CELLS]
+        rows = np.rint(counts[cells])[:, None]
+        chances = np.clip(scores[cells], 0.0, 1.0)[:, None]  # a mean of scores may round past 1
+        scale = np.divide(counts[cells][:, None], rows, out=np.zeros_like(rows), where=rows > 0)
+        # Draws of one cell are consecutive, so that numpy sets its sampler up once per cell.
+        ones = rng.binomial(rows.astype(np.int64), chances, (len(rows), redraws))
+        surplus[cells] = scale * (ones - rows * chances)
     return surplus.T
 
 

@@ -361,6 +361,8 @@ class SharedDraws:
         Coefficients of a resample are sums over its units; the number of terms is chosen in each by the risk (9), because that
         choice is most of the variation of a model near calibration.
         """
+        from scipy.sparse import csr_array
+
         profile = sample.profile
         fit = next(rank_series.fit_series(profile))
         counts, n = fit.cells.counts[0], float(fit.cells.n[0])
@@ -368,11 +370,11 @@ class SharedDraws:
         cell = np.repeat(np.arange(len(counts)), np.rint(counts).astype(np.intp))
         residuals = profile.outcomes[0] - profile.scores[0].astype(np.float64)
         variances = (functions**2 @ np.bincount(cell, residuals**2, len(counts)) / n - fit.coefficients[0] ** 2) / n
-        cell_and_unit = cell * self.units.count + self.units.of_row[sample.order]
-        sums = np.bincount(cell_and_unit, residuals, len(counts) * self.units.count).reshape(len(counts), -1)
+        ends = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=len(counts)))])
+        sums = csr_array((residuals, self.units.of_row[sample.order], ends), shape=(len(counts), self.units.count))
         unit_counts = self.counts[:-2].astype(np.float64)
         row_counts = np.bincount(self.units.of_row, minlength=self.units.count) @ unit_counts
-        coefficients = (functions @ sums) @ unit_counts / row_counts  # (terms, resamples)
+        coefficients = (sums.T @ functions.T).T @ unit_counts / row_counts  # (terms, resamples)
         theta = np.cumsum(coefficients**2 - variances[:, None], axis=0)
         order = (rank_series.PENALTY * np.cumsum(variances)[:, None] - theta).argmin(axis=0)
         if fit.cells.few_scores[0]:  # a term for each score
