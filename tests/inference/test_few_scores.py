@@ -68,3 +68,32 @@ def test_one_score_has_the_exact_limits_of_its_rate():
         interval = tc.RankSeries(norm=norm, level=0.9)(tc.profile.Profile.from_arrays(np.full(80, 0.8), y)).interval
         assert interval.low == pytest.approx(0.8 - exact.high, abs=1e-9)
         assert interval.high == pytest.approx(0.8 - exact.low, abs=1e-9)
+
+
+@pytest.mark.parametrize("weights", ["none", "counts", "parts"])
+def test_estimates_of_a_batch_are_those_of_each_dataset(weights):
+    """A batch of few scores takes the direct form (4b) without a fit, a single dataset the fitted series."""
+    rng = np.random.default_rng(3)
+    c = rng.choice(SCORES, (20, 300))
+    c[5] = 0.7  # one score
+    y = rng.random(c.shape) < 0.2 + 0.6 * c
+    w = {"none": None, "counts": rng.integers(0, 3, c.shape), "parts": rng.random(c.shape)}[weights]
+    together = tc.RankSeries().estimate(tc.profile.Profile.from_arrays(c, y, w))
+    alone = [
+        tc.RankSeries().estimate(tc.profile.Profile.from_arrays(c[i], y[i], None if w is None else w[i]))
+        for i in range(len(c))
+    ]
+    np.testing.assert_allclose(together.power, [one.power[0] for one in alone], atol=1e-12)
+    np.testing.assert_allclose(together.unselected, [one.unselected[0] for one in alone], atol=1e-12)
+
+
+def test_rows_of_small_weight_share_the_bin_of_their_score():
+    rng = np.random.default_rng(0)
+    c, y = _verbal(1000, 2)
+    weights = 10.0 ** rng.uniform(-4, 0, 1000)
+    w, theta = weights * weights.sum() / (weights**2).sum(), 0.0  # sums to the effective number of rows
+    for score in SCORES:
+        rows, residuals = w[c == score], (y - c)[c == score]
+        theta += ((rows @ residuals) ** 2 - rows @ residuals**2) / (rows.sum() - 1)
+    estimate = tc.RankSeries().estimate(tc.profile.Profile.from_arrays(c, y, weights))
+    assert estimate.unselected[0] == pytest.approx(theta / w.sum(), abs=1e-12)

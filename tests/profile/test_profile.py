@@ -200,3 +200,17 @@ def test_a_part_of_a_batch_counts_rows_as_the_batch_does():
     cells = Counted(np.linspace(0.1, 0.9, 4)[None], np.full((3, 4), 0.5), np.full((3, 4), 10.5) + np.eye(3, 4))
     np.testing.assert_array_equal(cells.take(slice(1, 3)).size, cells.size[1:])
     assert cells.size[0] == 43.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_a_batch_at_few_cuts_are_prefix_sums(weighted):
+    rng = np.random.default_rng(0)
+    c, y = rng.random((3, 500)).round(2), rng.random((3, 500)) < 0.5
+    weights = rng.integers(0, 3, (3, 500)) if weighted else None
+    rows = np.array([[0, 0, 7, 7, 200, 499, 500, 500], [3, 8, 9, 9, 9, 10, 450, 451], [0, 0, 0, 0, 0, 0, 0, 0]])
+    for name in ("c", "y", "cc", "cy"):
+        for cut in (rows, rows[:1], rows[:, ::-1]):  # descending cuts take the prefix sums
+            profile = tc.profile.Profile.from_arrays(c, y, weights)
+            sums = profile.sums(name, Cut(cut, cut))
+            expected = [profile.prefix(name)[i][cut[i % len(cut)]] for i in range(3)]
+            np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)

@@ -27,7 +27,6 @@ RANK_ROUNDING = 1e-9  # derived: rounding of a rank times a number of windows, w
 _PART_CELLS = 1 << 15  # derived: cells of a batch that are fitted together: what stays in cache
 _PART_ROWS = 1 << 17  # by choice: rows of datasets that wait for the others of their batch
 _SINGLE_THREAD_PRODUCTS = 1 << 18  # multiplications below which BLAS stays on one thread
-EQUAL_RANKS = 1e-12  # derived: rounding of a rank
 _MIN_NORM = 1e-6  # derived: a new polynomial has a norm near 1/4 until the distinct ranks are used up, then 1e-15
 _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margin of 1e4
 
@@ -359,13 +358,23 @@ def _cached_basis(
     return basis
 
 
+def rank_groups(shares: Float64s, ranks: Float64s) -> Indices:
+    """Number the groups of cells of equal rank from 0 on, shape (m, cells), given ascending ranks and shares of that shape.
+
+    Mid-ranks of two scores differ by at least half the sum of their shares, those of one score by rounding, which no fixed number
+    bounds for rows of very small weight.
+    """
+    distances = (shares[:, 1:] + shares[:, :-1]) / 4
+    steps = np.diff(ranks, axis=1) > distances
+    return np.cumsum(np.pad(steps, ((0, 0), (1, 0))), axis=1)
+
+
 def _distinct_score_functions(shares: Float64s, ranks: Float64s, terms: int) -> Float64s:
     """Compute the indicators of distinct ranks (4b) times the roots of `shares`, as vectors of length 1, (m, terms, cells).
 
     Indicators beyond the distinct ranks of a dataset are 0.
     """
-    steps = np.diff(ranks, axis=1, prepend=ranks[:, :1]) > EQUAL_RANKS
-    group, roots = np.cumsum(steps, axis=1), np.sqrt(shares)
+    group, roots = rank_groups(shares, ranks), np.sqrt(shares)
     basis = np.where(group[:, None] == np.arange(terms)[:, None], roots[:, None], 0.0)
     return basis / np.sqrt(positive(np.vecdot(basis, basis)))[:, :, None]
 

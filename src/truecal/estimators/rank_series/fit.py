@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from truecal.estimators.rank_series.basis import (
-    EQUAL_RANKS,
     RankCells,
     cell_parts,
     coefficient_covariance,
     rank_basis,
+    rank_groups,
     select_basis,
     squared_norm,
     stack_cells,
@@ -163,8 +163,7 @@ def distinct_score_estimate(cells: RankCells) -> Float64s:
     R and S are the sums of residuals and of their squares over the N rows of one score; N = 1, a leverage above 0.95, adds 0.
     """
     datasets = len(cells.n)
-    steps = np.diff(cells.ranks, axis=1, prepend=cells.ranks[:, :1]) > EQUAL_RANKS
-    score = np.broadcast_to(np.cumsum(steps, axis=1), cells.scores.shape)
+    score = np.broadcast_to(rank_groups(cells.shares, cells.ranks), cells.scores.shape)
     number = score.shape[1]
     code = (score + number * np.arange(datasets)[:, None]).ravel()
     rows, residuals, squares = (
