@@ -43,6 +43,9 @@ _MAX_RATIO, _MAX_UNPACKED, _ALWAYS_UNPACKED = 100, 8 * 10**9, 10**8
 _LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
 _UNPACKED_AT_ONCE = 1 << 20  # by choice: bytes
 _VALUE_BYTES = 8  # of a value of a Parquet file in memory; derived: a float64
+# Memory of a value while text is parsed: measured on values of one character, its copies included.
+_CSV_BYTES, _QUOTED_BYTES, _JSON_BYTES = 32, 150, 250
+_MARGIN = 2**30  # by choice: bytes of memory beyond the limit of what is unpacked
 
 
 def existing_file(path: str | Path) -> Path:
@@ -193,8 +196,10 @@ def read_saved(path: str | Path, kind: str, version: int, required: Sequence[str
 
 def read_json(file: Path) -> Any:
     """Read the one JSON value of a file, packed or not; refuse other content."""
+    data = _unpacked(file)
+    _refuse_json_values(file, data)
     try:
-        return json.loads(_unpacked(file))
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{file} is not a readable json file: {_reason(error)}") from error
 
@@ -230,7 +235,10 @@ def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
     # separators inside quotes do not count
     separator = max(_SEPARATORS, key=re.sub(r'"[^"]*"', "", first).count)
     decimal_commas = separator == ";" and re.search(rb"[\n;][ \t]*-?\d+,\d+\s*(;|\r?\n|$)", text) is not None
-    duplicates = [name for name, count in Counter(_header(first, separator)).items() if count > 1 and name]
+    header = _header(first, separator)
+    values = len(header) * text.count(b"\n")
+    _refuse_values(file, values, _CSV_BYTES)
+    duplicates = [name for name, count in Counter(header).items() if count > 1 and name]
     if duplicates:
         raise FileError(f"{file}: two columns are named {duplicates[0]!r}; rename one of them")
     try:
@@ -244,6 +252,7 @@ def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
         problem = _describe_bad_line(text, separator)
         if problem or b'"' not in text:
             raise FileError(f"{file} is not a readable csv file: {problem or _reason(error)}") from error
+        _refuse_values(file, values, _QUOTED_BYTES)
         frame = _read_csv_with_quotes(pl, text, separator)
     if re.search(rb"\n[ \t]*\r?\n", text):
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
@@ -340,8 +349,12 @@ def _describe_bad_line(text: bytes, separator: str) -> str:
 
 def _read_ndjson(pl: Any, file: Path) -> Any:
     """Read a jsonl file as a polars frame; one with NaN or Infinity, which are not JSON, is read line by line by Python."""
+    text = _as_utf8(file, _unpacked(file))
     try:
-        return pl.read_ndjson(io.BytesIO(_as_utf8(file, _unpacked(file))), infer_schema_length=None)
+        schema = pl.scan_ndjson(io.BytesIO(text), infer_schema_length=None).collect_schema()
+        # also of rows that lack most of the columns
+        _refuse_values(file, len(schema) * text.count(b"\n"), _CSV_BYTES)
+        return pl.read_ndjson(io.BytesIO(text), schema=schema)
     except pl.exceptions.PolarsError:
         rows = list(read_lines(file))
         if not rows:
@@ -351,7 +364,9 @@ def _read_ndjson(pl: Any, file: Path) -> Any:
 
 def read_lines(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects in the lines of a file, skipping blank ones; refuse a line that is not an object, by number."""
-    for number, line in enumerate(_as_utf8(file, _unpacked(file)).splitlines(), start=1):
+    text = _as_utf8(file, _unpacked(file))
+    _refuse_json_values(file, text)
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
         try:
@@ -397,6 +412,21 @@ def _open_packed(data: bytes, packed: str) -> Any:
 
         return gzip.open(io.BytesIO(data))
     return extra("pyarrow").CompressedInputStream(io.BytesIO(data), "zstd")
+
+
+def _refuse_json_values(file: Path, data: bytes) -> None:
+    """Refuse JSON of too many values to be parsed by Python; see `_refuse_values`."""
+    _refuse_values(file, sum(map(data.count, (b"{", b"[", b",", b"\n"))), _JSON_BYTES)
+
+
+def _refuse_values(file: Path, count: int, value_bytes: int) -> None:
+    """Refuse text of so many values that parsing them takes more than 1 GiB of memory beyond `unpacked_limit`."""
+    size, memory = file.stat().st_size, count * value_bytes
+    if memory > unpacked_limit(size) + _MARGIN:
+        raise FileError(
+            f"{file} has {size:,} bytes and {count:,} values, which take {memory / 1e9:.1f} GB of memory; if you trust it, raise "
+            f"the limit: {_LIMIT_VARIABLE}={memory:.0e} (bytes)"
+        )
 
 
 def unpacked_limit(size: int) -> int:

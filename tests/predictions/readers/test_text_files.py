@@ -125,3 +125,20 @@ def test_rows_of_parquet_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setenv("TRUECAL_MAX_UNPACKED", "1e7")
     with pytest.raises(tc.InputError, match=r"bomb\.parquet has .* unpacks to more than 10,000,000"):
         tc.read(path, label="y", score="p")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sparse.jsonl", b"".join(b'{"k%d": 1}\n' % i for i in range(6200))),
+        ("objects.json", b"[" + b"{}," * 2_500_000 + b"{}]"),
+        ("objects.jsonl", b'{"p": NaN}\n' + b"{}\n" * 2_500_000),
+        ("blank.csv", b"y,p\n1,0.5\n" + b"\n" * 19_000_000),
+        ("quotes.csv", b'y,p\n1,0.5"a\n' + b'1,0"\n' * 4_000_000),
+    ],
+)
+def test_small_files_of_too_many_values_are_refused(tmp_path, name, text):
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(gzip.compress(text, 1))
+    with pytest.raises(FileError, match=rf"{name}.gz has .* values, which take .*TRUECAL_MAX_UNPACKED="):
+        tc.read(path, label="y", score="p")
