@@ -1,8 +1,11 @@
 """Gates and files of the command line: NaN fails, a file counts once, names of columns stay inside the folder."""
 
+import json
+import shlex
 from dataclasses import replace
 from math import nan
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -101,3 +104,51 @@ def test_scan_says_which_column_a_label_means(truecal, tmp_path):
     assert (
         "--percent needs the rows" in truecal("measure", tmp_path / "a.parquet", "--engine", "polars", "--percent").err
     )
+
+
+@pytest.mark.parametrize(("labels", "remedy"), [((1, 2), "--classes 1,2"), ((-1, 1), "--classes=-1,1")])
+def test_labels_that_do_not_start_at_0_are_mended_by_the_printed_command(truecal, tmp_path, labels, remedy):
+    path, rng = tmp_path / "x.csv", np.random.default_rng(0)
+    p = rng.random(200)
+    pl.DataFrame({"y": np.where(rng.random(200) < p, labels[1], labels[0]), "p": p}).write_csv(path)
+    ran = truecal("measure", path)
+    assert ran.code == 2
+    command = ran.err.strip().splitlines()[-1].strip().removeprefix("try: truecal ")
+    assert command.endswith(remedy)
+    assert f"class {labels[1]}" in truecal(*shlex.split(command)).out
+
+
+def test_decimal_commas_in_quotes_are_no_words(truecal, tmp_path):
+    (tmp_path / "x.csv").write_text('y,p\n1,"0,8"\n0,"0,3"\n')
+    ran = truecal("measure", tmp_path / "x.csv")
+    assert (ran.code, "write it with a decimal point" in ran.err, "--words" in ran.err) == (2, True, False)
+
+
+def test_columns_of_two_models_are_told_from_classes(truecal, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    pl.DataFrame({"y": (rng.random(200) < p).astype(int), "p_old": p, "p_new": p**2}).write_csv(tmp_path / "x.csv")
+    ran = truecal("measure", tmp_path / "x.csv")
+    assert (ran.code, "scores of several models are judged one by one (--score p_old)" in ran.err) == (2, True)
+    assert truecal("measure", tmp_path / "x.csv", "--score", "p_old").code == 0
+
+
+def test_groups_of_a_state_need_no_repetition(truecal, binary_csv, tmp_path):
+    state = tmp_path / "state.json"
+    assert truecal("watch", "update", state, binary_csv, "--at", 1, "--by", "site", "-q").code in (0, 1)
+    ran = truecal("watch", "update", state, binary_csv, "--at", 2, "--json", "-q")
+    assert ran.code in (0, 1)
+    assert json.loads(ran.out)["by"] == ["site"]
+
+
+def test_thresholds_ask_for_net_benefit(truecal, binary_csv):
+    rows = json.loads(truecal("measure", binary_csv, "--thresholds", "0.2,0.4", "--json").out)["thresholds"]
+    assert [row["threshold"] for row in rows] == [0.2, 0.4]
+
+
+def test_a_comparison_scans_files_with_an_engine(truecal, binary_csv, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_bytes(binary_csv.read_bytes())
+    ran = truecal("compare", binary_csv, other, "--engine", "polars", "--label", "y", "--score", "p", "--json", "-q")
+    assert ran.code == 0
+    assert json.loads(ran.out)["pairs"][0]["difference"] == 0
