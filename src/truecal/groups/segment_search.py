@@ -529,10 +529,10 @@ def _warnings(records: Records) -> list[str]:
 def _describe_segment(
     null: SegmentNull, test: int, explains: int, p_value: float, limit: float, tolerance: float | None
 ) -> Segment:
-    """Compute the numbers of the segment of a test, in the quarters of the scores that its contrast compares.
+    """Compute the numbers of the segment of a test, over its rows in the quarters of the scores that its contrast compares.
 
     `test` is an index into the tests; `limit` is the u at which tests are significant, from which the limits of the difference
-    follow. `explains` and `p_value` are passed on; `beyond` is whether both limits lie beyond the tolerance.
+    follow. `explains` and `p_value` are passed on; `beyond` is whether both limits lie above the tolerance, or below minus it.
     """
     tests, records, sums = null.tests, null.tests.records, null.tests.sums
     segment, contrast = int(tests.segment[test]), int(tests.contrast[test])

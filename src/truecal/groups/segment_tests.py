@@ -500,7 +500,7 @@ def correct_scores(records: Records, rows: Indices, score: Float64s) -> Float64s
     shift = np.zeros(pieces)
 
     def shifted() -> Float64s:
-        """Return the scores of the rows after the shift of their piece."""
+        """Return sigmoid(log odds of the score + shift of its piece) of the rows, (rows,)."""
         return expit(np.clip(odds + shift[piece], -_MAX_LOG_ODDS, _MAX_LOG_ODDS))
 
     for _ in range(_NEWTON_STEPS):

@@ -450,7 +450,10 @@ def refuse_large_archive(file: Path) -> None:
 
 
 def _refuse_large(file: Path, unpacked: int, packed: int) -> None:
-    """Refuse a file of `packed` bytes that unpacks to more than `unpacked_limit(packed)`; `unpacked` is in bytes."""
+    """Refuse a file of `packed` bytes that unpacks to more than min(8e9, max(100 packed, 1e8)) bytes.
+
+    `unpacked` is the number of bytes that it unpacks to; `unpacked_limit` says how the limit is set.
+    """
     limit = unpacked_limit(packed)
     if unpacked > limit:
         raise FileError(

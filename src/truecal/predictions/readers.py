@@ -185,7 +185,7 @@ def read(
 def read_file(path: str | Path, request: ReadRequest) -> Reading:
     """Read predictions from an npz file, an evaluation log or a table, by kind and content of the file.
 
-    The columns are those of `request`; see `read_table`. Refuses unknown presets and tables without rows.
+    Columns are those that `request` names, else detected by name or value. Refuses an unknown preset, and a table without rows.
     """
     file = existing_file(path)
     if kind_of(file) == "npz":

@@ -121,9 +121,10 @@ class EvaluationRow:
         )
 
     def record(self) -> dict[str, Any]:
-        """Return "recalibrator" and the numbers by attribute, with `<name>_low` and `<name>_high` of intervals.
+        """Return recalibrator, accuracy, error, overconfidence, underconfidence, parameters, and the numbers of both scores.
 
-        Parts of a score are `<score>_calibration` and `<score>_refinement`; "error" is the value of the estimate.
+        Those are log_loss and brier, and their parts <score>_calibration and <score>_refinement, which sum to the score. Limits
+        are <name>_low and <name>_high of <score>_change, <score>_calibration, accuracy_change and error.
         """
         record: dict[str, Any] = {"recalibrator": self.name}
         for score, split in (("log_loss", self.log_loss_split), ("brier", self.brier_split)):
@@ -221,7 +222,9 @@ class Evaluation(Tabular):
         return best, f"{parameters}, the fewest of those tied at the lowest {self._score_name()} (with {tied}){losing}"
 
     def frame(self) -> Frame:
-        """Return one row per recalibrator with the columns of :meth:`EvaluationRow.record`."""
+        """Return one row per recalibrator: recalibrator, log_loss, brier, accuracy, error and the other keys of
+        `EvaluationRow.record`.
+        """
         return Frame.from_records([row.record() for row in self.rows])
 
     def __str__(self) -> str:

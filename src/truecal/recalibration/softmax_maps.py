@@ -504,7 +504,10 @@ class EnsembleTemperature(Recalibrator):
     """
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        """Set `temperature_`, that of least squared error, then `weights_` of the scaled, original and uniform distribution."""
+        """Set `temperature_`, of the least squared error of softmax(z / T), then `weights_` (3,), of that of the mixture.
+
+        The weights, of softmax(z / T), softmax(z) and 1 / K, sum to 1; the last is at least 8e-4 K / (K - 1).
+        """
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
         count = outputs.shape[1]
         inverse = fit_squared_inverse(data)

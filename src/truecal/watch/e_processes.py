@@ -276,9 +276,10 @@ class Experts:
         return np.log(weights)
 
     def play(self, batch: Batch) -> BatchGrowth:
-        """Compute the log growth (experts,) of every expert's capital by its bets on a batch, and the log share of its entry.
+        """Return the log growth (experts,) of every expert's capital by its bets on a batch, and the log share of its entry.
 
-        Rows in clusters are bet on cluster by cluster.
+        The growth is the sum over rows of y t - cost, t the tilt at the mean score of the row's cell. Rows in clusters are bet on
+        cluster by cluster instead.
         """
         if batch.units is not None:
             return self._play_units(batch.units)
