@@ -47,7 +47,8 @@ GROUPS = {
     ),
     "readers": (
         tuple(f"predictions/{name}.py" for name in ("readers", "files", "frames", "eval_logs", "verdicts")),
-        ("tests/predictions/readers", "tests/cli/test_hostile_files.py", "tests/hostile/test_found.py",
+        ("tests/predictions/readers", "tests/predictions/test_mistakes.py", "tests/lenses/test_multilabel.py",
+         "tests/cli/test_hostile_files.py", "tests/cli/test_newcomers.py", "tests/hostile/test_found.py",
          "tests/hostile/test_findings.py", "tests/profile/test_profile.py"),
     ),
 }  # fmt: skip

@@ -138,3 +138,11 @@ def test_p_values_of_calibrated_clusters_are_uniform():
         p.append(float(tc.inference.rank_series_test(preds, resamples=199, rng=seed).p_value))
     for level in (0.05, 0.1, 0.5):
         assert abs((np.array(p) <= level).mean() - level) < 3.5 * np.sqrt(level * (1 - level) / 200)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
+def test_statistics_that_agree_to_rounding_count_as_equal(scale):
+    null = NullDistribution(lambda redraws, rng: np.full(redraws, scale))
+    rng = np.random.default_rng(0)
+    assert null.p_value(scale * (1 + 1e-14), 199, rng) == 1.0
+    assert null.p_value(scale * (1 + 1e-9), 199, rng) == 1 / 200
