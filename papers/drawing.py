@@ -86,7 +86,8 @@ def lines(
     for i, (label, line) in enumerate(curves.items()):
         xs, ys = np.asarray(line[0]), np.asarray(line[1])
         marker = "." if xs.size <= _MARKED else ""
-        (drawn,) = axes.plot(xs, ys, _DASHES[i // _COLOURS % 4], marker=marker, label=label)
+        name = "plug-in" if label == "plugin" else label
+        (drawn,) = axes.plot(xs, ys, _DASHES[i // _COLOURS % 4], marker=marker, label=name)
         if len(line) > 2:
             low, high = (ys - np.asarray(line[2]), ys + np.asarray(line[2])) if len(line) == 3 else line[2:]
             axes.fill_between(xs, low, high, color=drawn.get_color(), alpha=0.2, linewidth=0)

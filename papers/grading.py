@@ -43,7 +43,7 @@ class Number:
     se: float = 0.0
 
     def __str__(self) -> str:
-        if not self.se > 0 or not isfinite(self.se):
+        if not self.se > 1e-12 * abs(self.value) or not isfinite(self.se):  # none, or the noise of rounding
             return f"{self.value:.4g}"
         digits = max(0, 1 - floor(log10(self.se))) if self.se < 10 else 0
         return f"{self.value:.{digits}f} ± {self.se:.{digits}f}"

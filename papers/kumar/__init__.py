@@ -65,15 +65,14 @@ def binned(table: Frame) -> Quantities:
 
 
 def compared(table: Frame) -> Quantities:
-    """How much lower the squared error of scaling-binning is than that of histogram binning, by bins."""
+    """How much lower, and how many times smaller, the squared error of scaling-binning is, by bins, than with histogram binning."""
     quantities = {}
     for bins in sorted({row["bins"] for row in table}):
         (below,) = select(table, bins=bins, method=_BINNING)
-        (above,) = select(table, bins=bins, method=_HISTOGRAM)
-        quantities[f"lower_{bins}"] = Number(below["below_histogram"], below["below_se"])
-        if below["squared_error"] > 0 and above["squared_error"] > 0:
-            both = (_with_interval(row, "squared_error") for row in (above, below))
-            quantities[f"times_{bins}"] = ratio(*both)
+        lower = Number(below["below_histogram"], below["below_se"])
+        quantities[f"lower_{bins}"] = lower
+        if lower.value < 1:  # both methods are fitted to the same rows: the standard error is that of pairs
+            quantities[f"times_{bins}"] = Number(1 / (1 - lower.value), lower.se / (1 - lower.value) ** 2)
     if "gain_at_0.02" in table:
         quantities["gain"] = Number(table[0]["gain_at_0.02"], table[0]["gain_se"])
     return quantities

@@ -523,11 +523,11 @@ def figure_17(setting: Setting) -> Experiment:
     def draw(figure: Figure) -> None:
         axes = panel(figure)
         first = [r for r in records if r["split"] == 0]
-        for k, kind in enumerate(("debiased", "plugin")):
+        for k, (kind, name) in enumerate({"debiased": "debiased", "plugin": "plug-in"}.items()):
             points = sorted((r[f"{kind}_upper"], r["mean_squared_error"]) for r in first)
             axes.plot(*zip(*points, strict=True), ".", color=f"C{k}")
             front = [p for i, p in enumerate(points) if all(p[1] < q[1] for q in points[:i])]
-            axes.step(*zip(*front, strict=True), where="post", color=f"C{k}", label=f"{kind}, Pareto curve")
+            axes.step(*zip(*front, strict=True), where="post", color=f"C{k}", label=f"{name}, Pareto curve")
         axes.axvline(0.015, color="grey", linestyle="--", linewidth=0.8, label="1.5 %")
         axes.set(xlabel="90 % upper bound of the calibration error", ylabel="mean squared error")
         shared_legend(figure, axes)

@@ -281,6 +281,7 @@ def figure_4(setting: Setting) -> Experiment:
 
 
 ALPHAS = (10, 30, 100, 200)
+_VARIANTS = {"alpha 100, own score": "alpha 100, f(x) itself", "region found": "region estimated"}  # on the figure
 
 
 def alphas(setting: Setting) -> Experiment:
@@ -312,10 +313,11 @@ def alphas(setting: Setting) -> Experiment:
         for axes, group in zip(panels(figure, 2, columns=2), ("uncalibrated", "recalibrated"), strict=True):
             part = [r for r in table if r["worlds"] == group]
             two_se = [2 * r["mean_abs_se"] for r in part]
-            axes.barh([r["variant"] for r in part], [r["mean_abs_bias"] for r in part], xerr=two_se)
+            names = [_VARIANTS.get(str(r["variant"]), str(r["variant"])) for r in part]
+            axes.barh(names, [r["mean_abs_bias"] for r in part], xerr=two_se)
             axes.set(title=group, xlabel="mean |bias| (%)")
 
-    return Experiment("peng-alpha", "neighbours by alpha and by estimated risk, and the own score", table, draw)
+    return Experiment("peng-alpha", "number of neighbours by alpha and by estimated risk", table, draw)
 
 
 def figure_2(setting: Setting) -> Experiment:

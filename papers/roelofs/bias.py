@@ -263,7 +263,7 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
             numbers = [[float(r[quantity]) for r in part if r["bins"] == b] for b in bins]
             heat(
                 *(axes, numbers),
-                rows=[str(b) for b in bins],
+                rows=["sweep" if b == -1 else str(b) for b in bins],
                 columns=[str(n) for n in SIZES],
                 title=f"{metric}, equal {scheme}: {words} (%)",
                 limit=limit,
