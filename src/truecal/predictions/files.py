@@ -43,7 +43,7 @@ _MAX_RATIO, _MAX_UNPACKED, _ALWAYS_UNPACKED = 100, 8 * 10**9, 10**8
 _LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
 _UNPACKED_AT_ONCE = 1 << 20  # by choice: bytes
 _VALUE_BYTES = 8  # of a value of a Parquet file in memory; derived: a float64
-# Memory of a value while text is parsed: measured on values of one character, its copies included.
+# Memory of a value while text is parsed, in bytes; tuned on values of one character (measured, copies included).
 _CSV_BYTES, _QUOTED_BYTES, _JSON_BYTES = 32, 150, 250
 _MARGIN = 2**30  # by choice: bytes of memory beyond the limit of what is unpacked
 
