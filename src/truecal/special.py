@@ -265,7 +265,7 @@ def fit_curve(features: Float64s, targets: Float64s, weights: Float64s) -> Float
     design = np.column_stack([(features - centre)[:, varies] / deviation[varies], np.ones(len(targets))])
     fit = fit_logistic(design, targets, weights)
     if not np.isfinite(fit.coefficients).all():
-        raise InputError("the logistic fit did not converge; are the scores of wildly different sizes?")
+        raise InputError("the logistic fit did not converge; are the scores of very different sizes?")
     coefficients = np.zeros(features.shape[1] + 1)
     coefficients[:-1][varies] = fit.coefficients[:-1] / deviation[varies]
     coefficients[-1] = fit.coefficients[-1] - coefficients[:-1] @ centre

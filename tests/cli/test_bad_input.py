@@ -58,7 +58,7 @@ def _damaged(folder, name):
 
 CASES = {
     "missing.csv": "there is no file",
-    "empty.csv": "not a readable csv file",
+    "empty.csv": "empty.csv is empty",
     "no_rows.csv": "has no rows",
     "truncated.parquet": "not a readable parquet file",
     "truncated.npz": "damaged",

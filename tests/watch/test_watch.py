@@ -255,7 +255,7 @@ def test_refused_by_name():
     ):
         with pytest.raises(tc.InputError, match=words):
             tc.Watch(**options)
-    with pytest.raises(tc.InputError, match="no batch yet"):
+    with pytest.raises(tc.InputError, match="no batch was counted yet"):
         tc.Watch().step()
 
 

@@ -225,7 +225,7 @@ class Estimator(ABC):
             data = data.to_profile()
         elif isinstance(data, Sample):
             if not data.independent:
-                raise InputError("rows of this sample belong together; use tc.measure, which knows how to judge units")
+                raise InputError("rows of this sample are clustered; use tc.measure, which resamples clusters")
             data = data.profile
         if not isinstance(data, Profile):
             raise InputError(

@@ -192,7 +192,7 @@ class DebiasedECE(FixedBinsEstimator):
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         """Bound the power of all rows (proved); raise InputError for bins=None, because a sketch does not know equal outputs."""
         if self.bins is None:
-            raise InputError("a sketch does not know which rows share an output; give DebiasedECE a number of bins")
+            raise InputError("a sketch does not hold which rows share an output; give DebiasedECE a number of bins")
         binning, terms = self.binning(self.used(cells)), self._terms_of_rows(cells, self._bins(cells))
         return SketchBound(*debiased_range(cells, binning, self.norm, terms[0]))
 

@@ -368,7 +368,7 @@ def records_of_groups(groups: GroupedSketches) -> Records:
         raise InputError("the scan was not grouped; name the columns to audit: tc.scan(..., by=[...])")
     if any(len(parts) > 1 for parts in groups.sketches.values()):
         raise InputError(
-            "a scan of all classes does not know which outcomes belong to one row; audit tc.OneClass(name) or TopLabel()"
+            "a scan of all classes does not hold which outcomes belong to one row; audit tc.OneClass(name) or TopLabel()"
         )
     keys = sorted(groups.sketches, key=repr)  # redraws depend on the order, which differs between engines
     sketches = [groups.sketches[key][0] for key in keys]

@@ -431,7 +431,7 @@ def tested_profile(data: Profile | Predictions, lens: Lens | None) -> Profile:
     check_predictions(data, Profile, name="data")
     if isinstance(data, Profile):
         if lens is not None:
-            raise InputError("a lens needs Predictions: a Profile is already one lens's view")
+            raise InputError("a lens needs Predictions: a Profile holds the scores that a lens selected")
         return data
     check_lens(lens)
     lens = default_lens(data) if lens is None else lens

@@ -483,7 +483,7 @@ class Grouping(Lens):
             )
         missing = [str(name) for name in lower if name not in members_used]
         if missing:
-            raise InputError(f"groups in no coarser group: {_listed(missing)}; every one needs a place")
+            raise InputError(f"groups in no coarser group: {_listed(missing)}; add each to one")
         return Grouping({name: tuple(c for m in members for c in lower[m]) for name, members in upper.groups})
 
     def then(self, lens: Lens, *, select: Selection | None = None) -> GroupedLens:

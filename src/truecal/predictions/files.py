@@ -229,6 +229,8 @@ def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
     name.
     """
     text = _as_utf8(file, data).lstrip(b"\r\n")
+    if not text.strip():
+        raise FileError(f"{file} is empty")
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")  # lines that end in a carriage return alone
     first = text.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")

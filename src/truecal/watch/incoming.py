@@ -94,7 +94,7 @@ def _read_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, .
     judge = default_lens(preds) if lens is None else lens
     if preds.weights is not None:
         raise InputError(
-            "a watch bets on rows that count once; leave out the weights, or watch every weight class apart"
+            "the evidence of a watch needs unweighted rows; leave out the weights, or watch each weight class separately"
         )
     target = Target(judge.pushed_down().kind, judge.describe(preds), preds.class_count, _names(preds.classes))
     shares = judge.shares(preds)
@@ -170,7 +170,7 @@ def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> 
 def _read_sketch(sketch: tc.Sketch) -> Batch:
     """Make the batch of a sketch, each of its rows counted once; refuse a sketch of weighted rows."""
     if not np.array_equal(sketch.sums["n"], sketch.sums["w"]):
-        raise InputError("the sketch holds weighted rows; a watch bets on rows that count once")
+        raise InputError("the sketch holds weighted rows; the evidence of a watch needs unweighted rows")
     return Batch.from_sketch(sketch)
 
 

@@ -168,7 +168,7 @@ class History:
         if self.counted(when):
             raise InputError(
                 f"{group}: a batch at {when} was counted before, with other rows; count further labels of it with late=True "
-                "(--late), or take it back with undo if it is the last"
+                "(--late), or remove it with undo if it is the last"
             )
         if time_order(when) <= time_order(self.latest):
             raise InputError(

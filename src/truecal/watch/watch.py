@@ -242,7 +242,7 @@ class Watch:
             return replace(self.step(when, tuple(incoming.batches)), repeated=True)
         if is_far_ahead(when):
             warn(
-                f"{when} is more than a year ahead, and later batches must have later times; if it is a mistake, take it back with "
+                f"{when} is more than a year ahead, and later batches must have later times; if it is a mistake, remove it with "
                 "Watch.undo() (truecal watch undo STATE)",
                 TruecalWarning,
                 stacklevel=3,
@@ -317,11 +317,11 @@ class Watch:
         Raises
         ------
         InputError
-            There is no batch to take back: only the last one can be, and none after `restart` or `merge`.
+            No batch can be removed: only the last one can be, and none after `restart` or `merge`.
         """
         if self._before is None:
             raise InputError(
-                "there is no batch to take back: only the last one can be, once; for more, start a new state and count the batches "
+                "no batch can be removed: only the last one can be, once; for more, start a new state and count the batches "
                 "that are right"
             )
         when = self._at
@@ -377,7 +377,7 @@ class Watch:
             No batch was counted yet.
         """
         if not self._groups:
-            raise InputError("the watch has seen no batch yet")
+            raise InputError("no batch was counted yet")
         arrivals = {}
         for key in self._groups if groups is None else groups:
             lines = self.group(*key).history.lines
