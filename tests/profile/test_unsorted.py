@@ -135,6 +135,16 @@ def test_bins_of_equal_width_need_no_sort(monkeypatch):
     assert np.shape(batch.value) == (4,)
 
 
+@pytest.mark.parametrize("name", ["w", "c", "y", "cc", "cy"])
+def test_sums_of_bins_of_equal_width_are_those_of_their_rows(name):
+    rng = np.random.default_rng(2)
+    c, y = rng.random(5000), rng.integers(0, 2, 5000)
+    profile = tc.profile.Profile.from_arrays(c, y)
+    terms = {"w": np.ones(5000), "c": c, "y": y, "cc": c * c, "cy": c * y}[name]
+    expected = np.bincount((c * 10).astype(int), terms)
+    np.testing.assert_allclose(np.diff(profile.sums(name, profile.width_cut(10))), expected[None], rtol=1e-10)
+
+
 def test_ranks_need_no_sort_until_the_third_set(monkeypatch):
     monkeypatch.setattr(rows, "_MIN_ROWS_SELECTED", N)
     sorts, sort = [], rows.Unsorted.sorted
