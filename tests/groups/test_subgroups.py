@@ -276,3 +276,10 @@ def test_groups_of_weight_zero_are_listed_and_not_tested():
     table = subgroups(preds, "site")
     assert table.counts.tolist() == [150, 150]
     assert table.estimates[1] is None
+
+
+def test_an_adjusted_p_value_is_at_least_the_unadjusted_one():
+    rng = np.random.default_rng(11)
+    p, site = rng.random(4000), rng.integers(0, 8, 4000)
+    table = subgroups(Predictions.from_probs(p, rng.random(4000) < p, columns={"site": site}), "site")
+    assert all(adjusted >= e.p_value for e, adjusted in zip(table.estimates, table.adjusted, strict=True))

@@ -46,7 +46,7 @@ def report(
     --title TEXT    Heading of the page.
     --scale, --bands WORD=LOW:HIGH,...  Words for scores, e.g. 'low=0:0.1,high=0.1:1'.
     --thresholds T,...  Scores from which one acts; the verdict then says what miscalibration costs there.
-    --out FILE      Where to write the page; .pdf is printed by an installed Chromium.
+    --out FILE      Where to write the page.
     """
     if source.lens == "class-wise":
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")

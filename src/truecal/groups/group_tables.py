@@ -383,7 +383,9 @@ def _order_groups(
     groups that are not significant are lowered to 0.
     """
     values, p_values = np.full(len(names), -np.inf), np.full(len(names), np.nan)
-    values[tested], p_values[tested] = [float(e.value) for e in estimates], adjusted
+    unadjusted = [0.0 if e.p_value is None else float(e.p_value) for e in estimates]
+    # Both are counted in redraws of their own, so that an adjusted p-value may fall below the unadjusted one by chance.
+    values[tested], p_values[tested] = [float(e.value) for e in estimates], np.maximum(adjusted, unadjusted)
     by_group = dict(zip(np.flatnonzero(tested).tolist(), estimates, strict=True))
     order = np.argsort(-values, kind="stable")
     ranked = [by_group.get(i) for i in order.tolist()]

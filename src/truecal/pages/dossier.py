@@ -46,7 +46,7 @@ def write_dossier(
     preds : Predictions
         The cohort, with clusters where patients have several rows.
     path : str or PathLike
-        Where to write; a name that ends in .pdf is printed by an installed Chromium.
+        Where to write the page.
     lens : Lens, optional
         What is judged; default the positive class.
     by : str or sequence of str, optional

@@ -37,7 +37,7 @@ def report(x: Reported, /, path: str | os.PathLike[str], **settings: Any) -> Pat
         What the page is about: one model, a comparison of two to eight named models, calibration over time, or a study.
         `tc.report(y_true, y_prob, path="report.html")` takes labels and probabilities of one model.
     path : str or PathLike
-        Where to write; a name that ends in .pdf is printed by an installed Chromium.
+        Where to write the page.
     **settings : keyword arguments
         Listed below by what the page is about.
 

@@ -1,4 +1,4 @@
-"""Render templates into one offline HTML file; print it to PDF where its name ends in .pdf.
+"""Render templates into one offline HTML file.
 
 Every value is escaped by jinja2 (autoescape); numbers for the charts stand in the page as JSON that no string can leave.
 """
@@ -7,9 +7,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import subprocess
-import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -26,15 +23,6 @@ from truecal.errors import FileError, extra
 from truecal.table import plain
 from truecal.writing import check_output, write_whole
 
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-_PRINT_SECONDS = 120
-_PRINT_FLAGS = (
-    "--headless",
-    "--disable-gpu",
-    "--no-sandbox",  # the page is ours, and allows no script but its own
-    "--no-pdf-header-footer",
-    "--virtual-time-budget=10000",
-)
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # characters that HTML forbids
 _SCRIPTS = {  # of the folder assets, by the template that they draw for
     "model.html": "theme rates measure tables curves model",
@@ -219,37 +207,12 @@ def charting_bundle() -> str:
 
 
 def write_page(path: str | os.PathLike[str], make: Callable[[], str]) -> Path:
-    """Write the HTML text that `make` returns, whole or not at all; print it to PDF if the path ends in .pdf.
+    """Write the HTML text that `make` returns, whole or not at all.
 
-    A path that cannot be written and missing packages or browsers are refused before `make` is called.
+    A path that cannot be written, a PDF and missing packages are refused before `make` is called.
     """
-    target = Path(path)
     check_output(path)
     _environment()
-    if target.suffix.lower() != ".pdf":
-        return write_whole(path, make())
-    browser = next((program for name in _BROWSERS if (program := shutil.which(name))), None)
-    if browser is None:
-        raise FileError(
-            f"{target} asks for a PDF, which needs an installed Chromium or Chrome; write .html and print it from any browser"
-        )
-    return write_whole(path, _print_pdf(browser, make()))
-
-
-def _print_pdf(browser: str, html: str) -> bytes:
-    """Print a page to PDF by a headless browser; refuse where that fails or takes too long."""
-    with tempfile.TemporaryDirectory() as folder:
-        page, paper = Path(folder) / "page.html", Path(folder) / "page.pdf"
-        page.write_text(html, encoding="utf-8")
-        command = [
-            browser,
-            *_PRINT_FLAGS,
-            f"--user-data-dir={folder}/profile",
-            f"--print-to-pdf={paper}",
-            page.as_uri(),
-        ]
-        try:
-            subprocess.run(command, check=True, capture_output=True, timeout=_PRINT_SECONDS)
-            return paper.read_bytes()
-        except (OSError, subprocess.SubprocessError) as error:
-            raise FileError(f"{browser} could not print the page; write .html and print it from any browser") from error
+    if Path(path).suffix.lower() == ".pdf":
+        raise FileError(f"{path} asks for a PDF; write .html, and print it from any browser")
+    return write_whole(path, make())
