@@ -41,7 +41,7 @@ from truecal.predictions.predictions import Predictions
 from truecal.predictions.verdicts import log_odds_feature
 from truecal.resampling.draws import NullDistribution, block_sizes, redraw_ones
 from truecal.resampling.sign_flips import flip_sums
-from truecal.special import expit, kish, symmetric_root
+from truecal.special import clopper_pearson, expit, kish, symmetric_root
 from truecal.table import Frame
 from truecal.types import Float64s, Indices
 
@@ -163,8 +163,6 @@ class JudgedRows:
                 f"{len(trusted)} rows have a trusted label; a judge helps from {_MIN_TRUSTED} on: label more rows"
             )
         outcomes = preds.labels[trusted].astype(np.float64)
-        if outcomes.min() == outcomes.max():
-            raise InputError("all trusted labels are the same, so the judge cannot be checked; label more rows")
         weights = np.ones(len(trusted)) if preds.weights is None else preds.weights[trusted]
         units = None if preds.clusters is None else np.unique(preds.clusters[trusted], return_inverse=True)[1]
         if units is not None and units.max() == 0:
@@ -176,6 +174,11 @@ class JudgedRows:
         """Effective number of independent trusted rows, at most the number of their clusters."""
         n = float(kish(self.weights))
         return n if self.units is None else min(n, float(self.units.max() + 1))
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether all trusted outcomes are the same, so that they cannot show mistakes of the judge."""
+        return bool(self.outcomes.min() == self.outcomes.max())
 
     @property
     def fraction(self) -> float:
@@ -248,8 +251,12 @@ class JudgedRows:
     def rate(self, level: float) -> tuple[float, float, float]:
         """Estimate the rate of y over all rows, mean_all(g) + mean_trusted(y - g): value, lower and upper normal limit.
 
-        All are clipped to [0, 1].
+        All are clipped to [0, 1]. Where all trusted outcomes are the same, it is theirs with exact limits (Clopper and Pearson).
         """
+        if self.one_sided:
+            ones = float(self.outcomes[0])
+            exact = clopper_pearson(ones * self.size, self.size, 0.5 - level / 2)
+            return ones, float(exact[0]), float(exact[1])
         mean = self.estimate_means(np.ones((len(self.scores), 1)))
         value = float(mean.values[0]) + float(self.scores.mean())
         half_width = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(mean.covariance[0, 0]))
@@ -301,8 +308,8 @@ class JudgedSeries:
 
     @property
     def judge_helps(self) -> bool:
-        """Whether the trusted labels with the judge are worth more than 1.05 times their number."""
-        return self.worth > _MIN_WORTH * len(self.rows.trusted)
+        """Whether the trusted labels with the judge are worth more than 1.05 times their number, and can show its mistakes."""
+        return self.worth > _MIN_WORTH * len(self.rows.trusted) and not self.rows.one_sided
 
     @property
     def power(self) -> float:

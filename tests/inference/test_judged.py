@@ -73,6 +73,18 @@ def test_a_judge_of_noise_leaves_the_answer_of_the_trusted_labels():
     assert (selected.difference, selected.interval) == (plain.difference, plain.interval)
 
 
+def test_equal_trusted_labels_answer_alone(tmp_path):
+    c, _, judge, labels = draw(400, 100, 0.9)
+    labels = np.where(np.isnan(labels), np.nan, 1.0)
+    both = tc.calibration_error(labels, c, judge=judge)
+    alone = tc.calibration_error(np.ones(100), c[~np.isnan(labels)], classes=[0, 1])
+    assert (both.value, both.interval.low, both.interval.high) == (alone.value, alone.interval.low, alone.interval.high)
+    assert (both.trusted, both.worth) == (100, 100)
+    assert both.accuracy == pytest.approx((1.0, 0.025**0.01, 1.0))  # exact: the rate whose 100 rows are all 1 in 2.5 %
+    page = tc.report(tc.Predictions.from_probs(c, labels, judge=judge), tmp_path / "page.html")
+    assert "<td>none</td>" in page.read_text(encoding="utf-8")
+
+
 def test_the_answer_states_accuracy_worth_and_its_assumption():
     c, y, judge, labels = draw(5000, 400, 0.95)
     estimate = tc.calibration_error(labels, c, judge=judge)

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import truecal as tc
 from truecal import options
@@ -219,17 +220,22 @@ def _decision_losses(data: object, setting: PageSettings) -> list[tc.inference.L
     return [loss.at(t) for t in setting.thresholds]
 
 
-def _agreement(preds: tc.Predictions) -> list[dict[str, float]]:
+def _agreement(preds: tc.Predictions) -> list[dict[str, float | None]]:
     """Return shares of rows with a trusted label for each judge: `agrees` with it, and accepts `right` and `wrong` answers.
 
-    `right` is a share of the answers that are right (sensitivity), `wrong` of those that are wrong (1 - specificity).
+    `right` is a share of the answers that are right (sensitivity), `wrong` of those that are wrong (1 - specificity); None where
+    there are none.
     """
     assert preds.judge is not None
     trusted = preds.labels >= 0
     right, accepted = preds.labels[trusted] == 1, preds.judge[trusted] > 0
+
+    def share(of: NDArray[np.bool_]) -> float | None:
+        """Return the share of rows that are true, or None without rows."""
+        return float(of.mean()) if len(of) else None
+
     return [
-        {"agrees": float(np.mean(yes == right)), "right": float(yes[right].mean()), "wrong": float(yes[~right].mean())}
-        for yes in accepted.T
+        {"agrees": share(yes == right), "right": share(yes[right]), "wrong": share(yes[~right])} for yes in accepted.T
     ]
 
 

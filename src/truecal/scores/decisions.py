@@ -41,10 +41,7 @@ from truecal.types import Float64s, Indices
 
 _REDRAWS = 400  # by choice: of losses; the smallest p-value is 1 / 401
 _MAX_CUTS = 512  # by choice: candidates for the best cut in a redraw; the maximum of (1) is flat, so more change nothing visible
-_MIN_DEVIATION = 0.5  # of sqrt(t (1 - t) / n), what one row moves a root by; tuned on nine worlds: covers empty tails
-# Errors that the band of one curve may make for each of the union of four. Tuned on nine worlds with 300 rows and five hard
-# ones with 700 and 3,000, at 95 %: with 1, 1.4 and 2 the union covered 1.00, 0.99, 0.98 / 0.94, 0.93, 0.91 / 0.99, 0.98, 0.97.
-_ERRORS_PER_CURVE = 1.4
+_MIN_DEVIATION = 0.5  # of sqrt(t (1 - t) / n), what one row moves a root by; of the test alone, tuned on nine worlds
 _MAX_LISTED = 5  # by choice: thresholds that are printed line by line
 
 
@@ -60,8 +57,7 @@ class DecisionCells:
     counts: Float64s  # (G,) rows, as numbers of independent ones
     events: Float64s  # (G,)
     scores: Float64s  # (G,) mean score
-    rates: Float64s  # (G,) outcome rate of the rank series with the chosen number of terms
-    rough_rates: Float64s  # (G,) outcome rate of the rank series with all terms
+    rates: Float64s  # (G,) outcome rate of the rank series
     n: float
     unit_counts: Any  # sparse (G, units)
     unit_events: Any
@@ -88,16 +84,14 @@ class DecisionCells:
         counts: Float64s = np.bincount(cell, weights, shape[0]).astype(np.float64)
         events: Float64s = np.bincount(cell, ones, shape[0]).astype(np.float64)
         means = np.bincount(cell, weights * scores, shape[0]) / counts
-        rough_gap = series.coefficients @ series.functions[: len(series.coefficients)]
-        rates = [means + np.interp(means, series.scores, gap) for gap in (series.gap, rough_gap)]
+        rates = means + np.interp(means, series.scores, series.gap)
         return cls(
             thresholds,
             np.searchsorted(starts, positions),
             counts,
             events,
             means,
-            np.clip(rates[0], 0.0, 1.0),
-            np.clip(rates[1], 0.0, 1.0),
+            np.clip(rates, 0.0, 1.0),
             float(counts.sum()),
             csr_array((weights, (cell, unit)), shape=shape),
             csr_array((ones, (cell, unit)), shape=shape),
@@ -116,15 +110,56 @@ class DecisionCells:
         cost (1 - t) times the rate of events less V there.
         """
         n = counts.sum(axis=1, keepdims=True)
-        rows_above, events_above = (
-            np.pad(np.cumsum(a[:, ::-1], axis=1)[:, ::-1] / n, ((0, 0), (0, 1))) for a in (counts, events)
-        )
+        rows_above, events_above = _sum_above(counts) / n, _sum_above(events) / n
         losses, costs = np.empty((2, len(counts), len(self.thresholds)))
         for j, (t, cut) in enumerate(zip(self.thresholds, self.cuts, strict=True)):
             savings = events_above - t * rows_above  # V_t at every cut
             losses[:, j] = savings.max(axis=1) - savings[:, cut]
             costs[:, j] = (1 - t) * events_above[:, 0] - savings[:, cut]
         return losses, costs
+
+    @property
+    def size(self) -> float:
+        """Number of independent rows, at most that of the clusters."""
+        return self.n if self.redrawn else min(self.n, self.unit_counts.shape[1])
+
+    def limits(self, level: float, rng: np.random.Generator) -> tuple[Float64s, Float64s, Float64s, Float64s]:
+        """Compute limits of the losses: low and high of the band, then low and high of every threshold alone, (T,) each.
+
+        The gain of the cut s over t, V_t(s) - V_t(t) of (1), is a mean over rows, whose noise comes from normal multipliers of
+        rows or clusters. The largest lower limit over s is one of the loss; so is the largest upper limit, with the critical
+        value at the best cut alone. The variance is at least that of rows with the event rate t, where acting or not is the same.
+        Either critical value is the one-sided one: a lower limit that allows for all cuts hardly ever errs at the best.
+        """
+        rows, events = _sum_above(self.counts) / self.n, _sum_above(self.events) / self.n
+        noise_of_rows, noise_of_events = (_sum_above(noise) / self.n for noise in self._multiplied(rng))
+        shape = len(self.thresholds), len(rows)
+        gains, errors, above, below = np.empty(shape), np.empty(shape), [], []
+        for j, (t, cut) in enumerate(zip(self.thresholds, self.cuts, strict=True)):
+            savings, noise = events - t * rows, noise_of_events - t * noise_of_rows
+            gains[j] = savings - savings[cut]
+            noise = noise - noise[:, [cut]] - gains[j] * noise_of_rows[:, :1]
+            indifferent = t * (1 - t) * np.abs(rows - rows[cut]) / self.n
+            errors[j] = np.sqrt(np.maximum(noise.var(axis=0), indifferent) + self.size**-2)  # of one row at least
+            noise /= errors[j]
+            above.append(noise.max(axis=1))
+            below.append(-noise[:, gains[j].argmax()])
+        limits, z = [], NormalDist().inv_cdf(level)
+        for together in (True, False):
+            largest = [np.max(a, axis=0, keepdims=True) if together else np.array(a) for a in (above, below)]
+            lower, upper = (np.maximum(np.quantile(a, level, axis=1), z)[:, None] for a in largest)
+            limits += [np.maximum((gains - lower * errors).max(axis=1), 0.0), (gains + upper * errors).max(axis=1)]
+        return limits[0], limits[1], limits[2], limits[3]
+
+    def _multiplied(self, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
+        """Sum rows and events of every cell, each times the standard normal multiplier of its row or cluster, (B, G) each."""
+        if self.redrawn:
+            events, others = (
+                np.sqrt(a) * rng.standard_normal((_REDRAWS, len(a))) for a in (self.events, self.counts - self.events)
+            )
+            return events + others, events
+        multipliers = rng.standard_normal((self.unit_counts.shape[1], _REDRAWS))
+        return (self.unit_counts @ multipliers).T, (self.unit_events @ multipliers).T
 
     def simulate(self, rates: Float64s, draws: Draws | None, rng: np.random.Generator) -> tuple[Float64s, ...]:
         """Compute the losses (T,) if `rates` (G,) were true, and losses and costs of 400 redraws from them, (B, T) each.
@@ -142,6 +177,13 @@ class DecisionCells:
             self.unit_events - self.unit_counts.multiply(rates[:, None]),
         )
         return (true, *self.values(counts.T, counts.T * rates + (residuals @ draws.signs).T))
+
+
+def _sum_above(values: Float64s) -> Float64s:
+    """Sum the last cells from every cut on, shape (..., G + 1) from (..., G); the last sum is 0."""
+    return np.concatenate(
+        [np.cumsum(values[..., ::-1], axis=-1)[..., ::-1], np.zeros((*values.shape[:-1], 1))], axis=-1
+    )
 
 
 class Draws(NamedTuple):
@@ -283,12 +325,6 @@ class LossDifference(Tabular):
         Lower limits of the band.
     high : array of shape (T,)
         Upper limits of the band.
-    cost : array of shape (T,)
-        Difference of the mean costs.
-    cost_low : array of shape (T,)
-        Lower limits of the difference of the costs at each threshold alone.
-    cost_high : array of shape (T,)
-        Upper limits of the difference of the costs at each threshold alone.
     p_value : float
         Of the test that the losses are equal at all thresholds.
     level : float
@@ -305,16 +341,13 @@ class LossDifference(Tabular):
     loss: Float64s
     low: Float64s
     high: Float64s
-    cost: Float64s
-    cost_low: Float64s
-    cost_high: Float64s
     p_value: float
     level: float
     names: tuple[str, str]
 
     def frame(self) -> Frame:
         """Return one row per threshold: threshold, loss, low, high, cost, cost_low, cost_high."""
-        names = "loss low high cost cost_low cost_high"
+        names = "loss low high"
         return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names.split()}})
 
     def __str__(self) -> str:
@@ -408,8 +441,9 @@ def decision_loss(
     Estimand: :math:`L(t) = \max_s E[(y - t)(1\{c \ge s\} - 1\{c \ge t\})]`, what the best other cut of the score
     saves if a false alarm costs t and a missed event 1 - t. If :math:`T(c) = E[y \mid c]` does not fall, it is what
     acting on T(c) instead of c saves, and :math:`\max_t L(t)` is the calibration decision loss over threshold decisions.
-    The plug-in is the miscalibration part of an isotonic (CORP) decomposition. It is too large by chance; its bias and its
-    scatter on the root scale come from redraws around a smooth curve, the test from redraws from the scores.
+    The plug-in is the miscalibration part of an isotonic (CORP) decomposition. It is too large by chance; its bias comes from
+    redraws around a smooth curve, the test from redraws from the scores. The band assumes no curve: the gain of every other
+    cut is a mean over rows, and limits of all gains at all thresholds together, by a multiplier bootstrap, bound their maximum.
 
     Assumptions: rows (or clusters) are independent; the curve does not fall. Where it does, an act that is not a
     cut of the score would save more.
@@ -417,6 +451,9 @@ def decision_loss(
     References
     ----------
     Hu, L. and Wu, Y. (2024). Predict to minimize swap regret for all payoff-bounded tasks. arXiv:2404.13503.
+
+    Chernozhukov, V., Lee, S. and Rosen, A. M. (2013). Intersection bounds: estimation and inference. Econometrica 81, 667-737.
+    doi:10.3982/ECTA8718
 
     Ehm, W., Gneiting, T., Jordan, A. and Krüger, F. (2016). Of quantiles and expectiles: consistent scoring functions,
     Choquet representations and forecast rankings. JRSS B 78, 505-562. doi:10.1111/rssb.12154
@@ -485,93 +522,50 @@ def check_thresholds(thresholds: ArrayLike | None) -> Float64s:
     return grid
 
 
-class _Redraws(NamedTuple):
-    """Bias of a loss over redraws (T,), and deviations of its corrected root (B, T) with their root mean square (T,)."""
-
-    bias: Float64s
-    deviations: Float64s
-    scale: Float64s
-
-    @classmethod
-    def of(cls, true: Float64s, losses: Float64s, floor: Float64s) -> _Redraws:
-        """Compute bias, deviations and scale from losses of redraws (B, T) and true ones (T,).
-
-        The bias is mean(losses) - true, the deviations are sqrt(max(losses - bias, 0)) - sqrt(true), the scale (T,) is their root
-        mean square over redraws, at least `floor` (T,).
-        """
-        bias = losses.mean(axis=0) - true
-        deviations = np.sqrt(np.maximum(losses - bias, 0.0)) - np.sqrt(true)
-        return cls(bias, deviations, np.maximum(np.sqrt((deviations**2).mean(axis=0)), floor))
-
-    def roots(self, losses: Float64s) -> Float64s:
-        """Compute the roots of losses (T,) less their bias, at least 0, shape (T,)."""
-        return np.sqrt(np.maximum(losses - self.bias, 0.0))
-
-    def limits(self, losses: Float64s, critical_value: float) -> tuple[Float64s, Float64s]:
-        """Compute (root -+ critical_value scale)^2 of losses (T,), the lower root at least 0, shape (T,) each."""
-        roots, half_width = self.roots(losses), critical_value * self.scale
-        return np.maximum(roots - half_width, 0.0) ** 2, (roots + half_width) ** 2
-
-    def simultaneous_critical_value(self, level: float) -> float:
-        """Compute the `level` quantile over redraws of the largest |deviation| / scale over thresholds: the factor of a band."""
-        return float(np.quantile(np.abs(self.deviations / self.scale).max(axis=1), level))
-
-
 def _losses(
     sample: Sample, grid: Float64s, unit: float, level: float, rng: np.random.Generator, lens: str, name: str
 ) -> DecisionLoss:
     """Estimate the losses of one model at thresholds `grid` (T,), with band, intervals and test, times `unit`.
 
-    Limits are the union of those under four curves: calibrated, halfway to the chosen terms, the chosen terms, which may be too
-    few, and all terms. Lower limits are 0 where the test does not reject at 1 - level. `lens` and `name` are passed on to the
-    result.
+    The bias of the losses and the error of the costs are those of redraws from the fitted curve, the test is by redraws from the
+    scores. The band starts at 0 where the test does not reject. `lens` and `name` are passed on to the result.
     """
     cells = DecisionCells.of(sample, grid, rng)
-    units = cells.unit_counts.shape[1]
-    floor = _MIN_DEVIATION * np.sqrt(grid * (1 - grid) / (cells.n if cells.redrawn else min(cells.n, units)))
-    curves = cells.rates, cells.scores, cells.rough_rates, (cells.rates + cells.scores) / 2
-    simulations = [cells.simulate(rates, None, rng) for rates in curves]
-    redraws = [_Redraws.of(true, losses, floor) for true, losses, _ in simulations]
-    null = redraws[1]
-    statistics, chance = null.roots(cells.losses) / null.scale, null.deviations / null.scale
-    p_value = (1 + np.count_nonzero(chance.max(axis=1) >= statistics.max())) / (1 + _REDRAWS)
-    p_values = (1 + np.count_nonzero(chance >= statistics, axis=0)) / (1 + _REDRAWS)
-    loss = np.maximum(cells.losses - redraws[0].bias, 0.0)
-
-    def union(critical_values: Sequence[float], significant: Any) -> tuple[Float64s, Float64s]:
-        """Compute the lowest and highest limits over the curves, the lower ones 0 where the test is not `significant`.
-
-        They contain the loss and are in the unit of the costs.
-        """
-        limits = [draws.limits(cells.losses, value) for draws, value in zip(redraws, critical_values, strict=True)]
-        lows, highs = (np.array(ends) for ends in zip(*limits, strict=True))
-        return unit * np.minimum(lows.min(axis=0) * significant, loss), unit * np.maximum(highs.max(axis=0), loss)
-
-    z, curve_level = NormalDist().inv_cdf(0.5 + level / 2), max(1 - _ERRORS_PER_CURVE * (1 - level), 0.0)
-    critical_values = [max(draws.simultaneous_critical_value(curve_level), z) for draws in redraws]
-    low, high = union(critical_values, p_value <= 1 - level)
-    point_low, point_high = union([z] * len(redraws), p_values <= 1 - level)
+    true, losses, costs = cells.simulate(cells.rates, None, rng)
+    loss = np.maximum(cells.losses - (losses.mean(axis=0) - true), 0.0)
+    p_value = _calibration_test(cells, cells.simulate(cells.scores, None, rng)[1])
+    low, high, point_low, point_high = cells.limits(level, rng)
+    low = low * (p_value <= 1 - level)
     cost = cells.values(cells.counts[None], cells.events[None])[1][0]
-    error = z * simulations[0][2].std(axis=0)
+    error = NormalDist().inv_cdf(0.5 + level / 2) * costs.std(axis=0)
     return DecisionLoss(
         thresholds=grid,
         loss=unit * loss,
-        low=low,
-        high=high,
-        point_low=point_low,
-        point_high=point_high,
+        low=unit * np.minimum(low, loss),
+        high=unit * np.maximum(high, loss),
+        point_low=unit * np.minimum(point_low, loss),
+        point_high=unit * np.maximum(point_high, loss),
         cost=unit * cost,
         cost_low=unit * np.maximum(cost - error, 0.0),
         cost_high=unit * (cost + error),
-        p_value=float(p_value),
+        p_value=p_value,
         level=level,
         n=len(sample),
-        units=len(sample) if sample.units is None else units,
+        units=len(sample) if sample.units is None else cells.unit_counts.shape[1],
         lens=lens,
         name=name,
         unit=unit,
         cells=cells,
     )
+
+
+def _calibration_test(cells: DecisionCells, losses: Float64s) -> float:
+    """Compute the p-value of the largest standardised root of a loss, given losses of redraws from the scores (B, T)."""
+    bias = losses.mean(axis=0)
+    roots, redrawn = (np.sqrt(np.maximum(a - bias, 0.0)) for a in (cells.losses, losses))
+    floor = _MIN_DEVIATION * np.sqrt(cells.thresholds * (1 - cells.thresholds) / cells.size)
+    scale = np.maximum(np.sqrt((redrawn**2).mean(axis=0)), floor)
+    return float((1 + np.count_nonzero((redrawn / scale).max(axis=1) >= (roots / scale).max())) / (1 + _REDRAWS))
 
 
 def _difference(a: DecisionLoss, b: DecisionLoss, rng: np.random.Generator) -> LossDifference:
@@ -583,18 +577,15 @@ def _difference(a: DecisionLoss, b: DecisionLoss, rng: np.random.Generator) -> L
     assert b.cells is not None
     draws = Draws.of(a.cells.unit_counts.shape[1], rng)
     redraws = [cells.simulate(cells.rates, draws, rng) for cells in (a.cells, b.cells)]
-    true, losses, costs = (of_a - of_b for of_a, of_b in zip(*redraws, strict=True))
+    true, losses, _ = (of_a - of_b for of_a, of_b in zip(*redraws, strict=True))
     bias = losses.mean(axis=0) - true
     loss_deviations = a.unit * (losses - losses.mean(axis=0))
     scale = np.maximum(loss_deviations.std(axis=0), np.finfo(float).tiny)
     largest = np.abs(loss_deviations / scale).max(axis=1)
     loss, reach = a.unit * (a.cells.losses - b.cells.losses - bias), float(np.quantile(largest, a.level)) * scale
     p_value = (1 + np.count_nonzero(largest >= np.abs(loss / scale).max())) / (1 + _REDRAWS)
-    cost, error = a.cost - b.cost, NormalDist().inv_cdf(0.5 + a.level / 2) * a.unit * costs.std(axis=0)
-    return LossDifference(
-        a.thresholds, loss, loss - reach, loss + reach, cost, cost - error, cost + error, float(p_value), a.level,
-        (a.name, b.name),
-    )  # fmt: skip
+    names = a.name, b.name
+    return LossDifference(a.thresholds, loss, loss - reach, loss + reach, float(p_value), a.level, names)
 
 
 # ---------------------------------------------------------------------- decompositions of proper scores
