@@ -115,6 +115,7 @@ def test_a_gate_names_the_assumption_of_a_supported_verdict_unless_it_may_rest_o
     assert supported.verdict == "supported"
     conclusion = supported.conclusion()
     assert (conclusion.verdict, conclusion.assumption) == ("within", "smooth")
+    assert conclusion.metric == "root-mean-square calibration error"
     assert supported.conclusion(assume_smooth=True).assumption is None
     promised = verify(binned(20_000, 0.02), threshold=0.2).conclusion()
     assert (promised.verdict, promised.assumption) == ("within", None)
