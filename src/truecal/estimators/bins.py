@@ -39,9 +39,9 @@ _MIN_OTHERS = 0.05  # derived: 1 less the largest leverage of the rank series
 
 @dataclass(frozen=True, repr=False)
 class Bins(Tabular):
-    """Counts and sums of each bin, shape (batch, b); empty bins have count 0.
+    """Counts and sums of each of b bins, shape (batch, b); empty bins have count 0.
 
-    For a single dataset the properties below are one-dimensional and leave out empty bins.
+    For a single dataset `counts`, `mean_score`, `mean_outcome` and `interval` are one-dimensional and leave out empty bins.
     """
 
     weight: Float64s  # sum of weights in each bin
@@ -72,13 +72,13 @@ class Bins(Tabular):
         return cls(rows, scores, ones, rows, single=False)
 
     def _take(self, bins: slice) -> Bins:
-        """Select consecutive bins of every dataset."""
+        """Select the bins `bins` of every dataset."""
         sums = self.weight[:, bins], self.score_sum[:, bins], self.outcome_sum[:, bins], self.count[:, bins]
         return Bins(*sums, self.single, None if self.effective is None else self.effective[:, bins])
 
     @cached_property
     def safe(self) -> Float64s:
-        """Weights with 1 in place of 0, to divide by."""
+        """Weights with 1 in place of 0, to divide by, shape (batch, b)."""
         return positive(self.weight)
 
     @cached_property
@@ -108,17 +108,17 @@ class Bins(Tabular):
 
     @property
     def counts(self) -> Float64s:
-        """How many predictions fell into each bin."""
+        """Sample size of each bin: its predictions, or with importance weights its part of the effective sample size."""
         return self._shown(self.count)
 
     @property
     def mean_score(self) -> Float64s:
-        """Mean confidence of each bin."""
+        """Mean score of each bin, weighted; shaped as `counts`."""
         return self._shown(np.clip(self.score_sum / self.safe, 0.0, 1.0))
 
     @property
     def mean_outcome(self) -> Float64s:
-        """How often the outcome happened in each bin."""
+        """Share of rows of each bin whose outcome happened, weighted; shaped as `counts`."""
         return self._shown(self.rate)
 
     def frame(self) -> Frame:
@@ -138,7 +138,7 @@ class Bins(Tabular):
         return f"{self.filled} bins of {self.count.sum():g} predictions"
 
     def interval(self, level: float = 0.95) -> tuple[Float64s, Float64s]:
-        """Clopper-Pearson interval for the outcome rate of each bin; with clusters on their effective number of rows.
+        """Clopper-Pearson limits (low, high) for the outcome rate of each bin; with clusters on their effective number of rows.
 
         >>> import truecal as tc
         >>> est = tc.BinnedECE(bins=1)(tc.profile.Profile.from_arrays([0.5] * 10, [1] * 5 + [0] * 5))
@@ -166,8 +166,9 @@ def _sum_bins(profile: Profile, starts: Indices) -> tuple[Float64s, Float64s, Fl
 def effective_counts(profile: Profile, starts: Indices) -> Float64s:
     """Compute the effective sample size of each bin between consecutive `starts`, shape (bins,) (Korn and Graubard 1998).
 
-    n_eff = p (1 - p) / v with v the variance of the rate p between clusters, times (z / t)^2 for the few clusters that v is
-    estimated from; never more than the rows. Where v is 0, as for outcomes that are all equal, it is the number of clusters.
+    n_eff = p (1 - p) / v (1.96 / t)^2 with v the variance of the rate p between clusters and t Student's 97.5 % quantile with
+    (clusters of the bin - 1) degrees of freedom; never more than the rows. Where v is 0, as for outcomes that are all equal, and
+    in a bin of one cluster it is the number of clusters.
     """
     unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
@@ -182,7 +183,11 @@ def effective_counts(profile: Profile, starts: Indices) -> Float64s:
 def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) -> Float64s:
     """Compute the effective sample size of each group as in `effective_counts`, shape (groups,).
 
-    `group`, `rows` and `ones`, shape (pairs,), are the group, the rows and the ones of every pair of a unit and a group.
+    `group`, `rows` and `ones`, shape (pairs,), are the group (0 to groups - 1), the rows and the ones of every pair of a unit and
+    a group that has rows.
+
+    >>> effective_size(np.array([0, 0]), np.array([5.0, 5.0]), np.array([5.0, 5.0]), 1)  # two units, equal outcomes
+    array([2.])
     """
     from scipy.special import stdtrit
 
@@ -200,7 +205,10 @@ def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) 
 
 
 def effective_rows(sums: UnitSums) -> Float64s:
-    """Compute the effective sample size of each bin of one dataset from full matrices of sums of units, shape (1, bins)."""
+    """Compute the effective sample size of each bin of one dataset, shape (1, bins), as `effective_counts`.
+
+    `sums` are those of its units in the bins, with full (not sparse) matrices.
+    """
     bins, units = sums.rows.shape
     return effective_size(np.repeat(np.arange(bins), units), sums.rows.ravel(), sums.ones.ravel(), bins)[None]
 
@@ -210,7 +218,7 @@ def effective_rows(sums: UnitSums) -> Float64s:
 
 
 def distinct_cut(profile: Profile) -> Cut:
-    """Cut into one bin per distinct score; datasets with fewer of them have empty bins at the end."""
+    """Cut every dataset into one bin per distinct score; datasets with fewer than others have empty bins at the end."""
     scores = profile.scores
     dataset, row = np.nonzero(scores[:, 1:] != scores[:, :-1])
     changes = np.bincount(dataset, minlength=len(scores))
@@ -223,7 +231,11 @@ def distinct_cut(profile: Profile) -> Cut:
 
 @dataclass(frozen=True)
 class Binning:
-    """A rule that assigns rows to `bins` of equal width (which end is closed) or equal mass (whether ties are kept together)."""
+    """A rule that assigns rows to `bins` bins of equal width or equal mass.
+
+    A score on an edge of equal width is in the upper bin if `closed` is "left", else in the lower one; cuts of equal mass either
+    keep equal scores together or split them between bins.
+    """
 
     bins: int
     scheme: Literal["width", "mass"]
@@ -231,7 +243,7 @@ class Binning:
     closed: Literal["left", "right"] = "left"
 
     def check(self) -> None:
-        """Refuse options that are out of range."""
+        """Raise InputError for options that are out of range."""
         options.bins(self.bins)
         options.choice(self.scheme, ("width", "mass"), "scheme")
         options.choice(self.ties, ("keep", "split"), "ties")
@@ -264,9 +276,10 @@ class Binning:
                 end += 1  # the difference of the last cut of one number and the first of the next is no bin
 
     def cut(self, profile: Profile, bins: int | Sequence[int] | Indices | None = None) -> Cut:
-        """Cut a profile into these bins, or by this rule into other numbers of `bins`.
+        """Cut a profile by this rule, into `self.bins` bins or into other numbers of `bins`.
 
-        Several numbers give the cuts of one after those of the other; a column, shape (batch, 1), one number for each dataset.
+        A sequence of numbers gives all positions (bins + 1) of the first number, then those of the next, in one Cut. An array of
+        shape (batch, 1) gives one number for each dataset.
         """
         bins = self.bins if bins is None else bins
         if self.scheme == "width":
@@ -279,7 +292,11 @@ class Binning:
 
 
 def power_mean(gaps: Float64s, share: Float64s, norm: float) -> Float64s:
-    """Compute sum_k share_k |gap_k|^p over the last axis; for p = inf the maximum of |gap_k| over bins of positive share."""
+    """Compute sum_k share_k |gap_k|^p over the last axis; for p = inf the maximum of |gap_k| over bins of positive share.
+
+    >>> power_mean(np.array([0.1, -0.5]), np.array([0.75, 0.25]), 1).round(12)
+    np.float64(0.2)
+    """
     absolute = np.abs(gaps)
     if norm == np.inf:
         return np.where(share > 0, absolute, 0.0).max(axis=-1, initial=0.0)
@@ -306,7 +323,11 @@ def combine_powers(powers: Float64s, shares: Float64s | None, norm: float) -> Fl
 
 
 def folded_mean(gap: Float64s, variance: Float64s) -> Float64s:
-    """Compute E|gap + noise| for normal noise of the given variance, the mean of a folded normal; |gap| where the variance is 0."""
+    """Compute E|gap + noise|, noise normal of mean 0 and the given variance; |gap| where the variance is 0. Arrays broadcast.
+
+    >>> folded_mean(np.array([0.0, -0.5]), np.array([1.0, 0.0])).round(4)
+    array([0.7979, 0.5   ])
+    """
     from scipy.special import ndtr
 
     deviation, size = np.sqrt(variance), np.abs(gap)
@@ -356,9 +377,10 @@ def mean_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Flo
 
 
 def sign_bounds(bins: Bins, design_effect: float = 1.0) -> SignBounds:
-    """Compute the parts of the limits of E|m| from the bins of every dataset; `design_effect` rows count as one independent row.
+    """Compute the parts of the limits of E|m| of every dataset (batch,), m the true gap of a bin; see `SignBounds`.
 
     A row has the sign of the gap of its bin without that row: one sign for the ones of a bin and one for its zeros.
+    `design_effect` rows count as one independent row.
     """
     from scipy.special import ndtr
 
@@ -385,7 +407,12 @@ def sign_bounds(bins: Bins, design_effect: float = 1.0) -> SignBounds:
 
 @dataclass(frozen=True, eq=False)
 class SignBounds:
-    """Means of signs times residuals, fading and plain, the expected loss by wrong signs, and both variances, shape (m,)."""
+    """Parts of the limits of E|m|, m the true gap of the bin of a row, for every dataset, shape (m,) each.
+
+    `plain` is the mean over rows of sign(gap without the row) times y - mean score of the bin; `fading` is that with signs that
+    fall linearly to 0 for gaps within two standard deviations; both have a mean of at most E|m|, and the variances given. `cost`
+    is what wrong signs take from `plain` on average, the mean of 2 |gap| Phi(-|gap| / deviation).
+    """
 
     fading: Float64s
     plain: Float64s
@@ -395,10 +422,10 @@ class SignBounds:
 
     @classmethod
     def combine(cls, parts: Sequence[SignBounds], shares: Float64s) -> SignBounds:
-        """Average datasets by their shares (datasets,) to one, shape (1,).
+        """Average datasets of `parts` by their shares, shape (datasets,), to one, shape (1,).
 
-        Variances add up as of independent datasets, doubled where there are several: labels of one row in several classes have at
-        most twice that variance.
+        Variances add up as of independent datasets, times shares^2, doubled where there are several: labels of one row in several
+        classes have at most twice that variance.
         """
         together = _CLASS_DESIGN_EFFECT if len(shares) > 1 else 1.0
         sums = []
@@ -409,7 +436,10 @@ class SignBounds:
         return cls(*sums)
 
     def limits(self, level: float) -> tuple[Float64s, Float64s]:
-        """Compute the lower and the upper limit of E|m|, shape (m,) each; they need not contain a point estimate."""
+        """Compute the lower and the upper limit of E|m|, shape (m,) each; they need not contain a point estimate.
+
+        With z the two-sided normal quantile: max(fading - z sd(fading), 0) and max(plain, fading) + z sd(plain) + cost.
+        """
         z = NormalDist().inv_cdf(0.5 + level / 2)
         lower = np.maximum(self.fading - z * np.sqrt(self.fading_variance), 0.0)
         return lower, np.maximum(self.plain, self.fading) + z * np.sqrt(self.plain_variance) + self.cost

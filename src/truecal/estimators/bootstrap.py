@@ -39,7 +39,10 @@ _LABEL_CORRELATION = np.sqrt(2.0)  # derived: see `_p_value_of_redraws`
 
 @dataclass(frozen=True, eq=False)
 class DatasetSums:
-    """Datasets of a lens: their sums by cell and unit, their estimates, and the sums of the rank series for sign flips."""
+    """One or several datasets of a lens: sums by cell and unit, from which they are resampled, and their estimates.
+
+    `flips` are the sums of basis functions of the rank series times residuals, for a test by sign flips.
+    """
 
     sums: UnitSums
     cells: Profile | None  # None: the sums are in the bins of the estimator
@@ -53,7 +56,7 @@ def sample_sums(
 ) -> Iterator[DatasetSums]:
     """Sum every sample by unit, in the bins of the estimator where bins suffice for it, else in cells; yield one per sample.
 
-    The estimate is that of all rows. Sums for sign flips are computed only if `flips` are given.
+    `powers` are the estimates from all rows, not from cells. Sums for sign flips are computed only if `flips` are given.
     """
     for sample in samples:
         drawn = sample.with_units(units.of_row)
@@ -77,7 +80,8 @@ def class_sums(
 ) -> Iterator[DatasetSums]:
     """Sum all classes of a matrix of probabilities by bin and group of rows; yield batches of up to 32 classes.
 
-    `powers`, shape (classes,), are the estimates, and the bins serve as cells; None estimates from the bins.
+    `units` are the groups of rows. `powers`, shape (classes,), are the estimates, and the bins serve as cells; None estimates
+    from the bins.
     """
     first = 0
     for sums in column_sums(preds.probs, preds.labels, units, binning.bins, binning.scheme, binning.closed):
@@ -123,9 +127,9 @@ def _mean_cells(sums: UnitSums) -> Profile:
 
 
 def _series_sums(sums: UnitSums, cells: Profile) -> Iterator[tuple[Float64s, Float64s]]:
-    """Yield the sums of residuals times basis functions / n by unit, shape (units, terms), of every dataset of a batch of cells.
+    """Yield, for every dataset of a batch, the sums of residuals times basis functions / n by unit, shape (units, terms).
 
-    With the covariance of their total under calibration, rows taken as independent, shape (terms, terms).
+    With them comes the covariance of their total under calibration, rows taken as independent, shape (terms, terms).
     """
     units = sums.rows.shape[1]
     ranks = rank_cells(cells)
@@ -139,7 +143,10 @@ def _series_sums(sums: UnitSums, cells: Profile) -> Iterator[tuple[Float64s, Flo
 
 
 def _null_covariance(series: ClusteredSeries) -> Float64s:
-    """Compute the covariance of the coefficients of independent calibrated rows (10), shape (K, K)."""
+    """Compute the covariance of the coefficients under calibration, rows taken as independent (10), shape (K, K).
+
+    It is the mean over rows of phi_j phi_k c (1 - c), over n.
+    """
     functions, variances = series.functions[: series.terms], series.scores * (1 - series.scores)
     return (functions * (series.cells.shares[0] * variances / series.n)) @ functions.T
 
@@ -159,9 +166,9 @@ def resample_units(
 ) -> Bootstrap:
     """Resample whole units for all datasets of a lens, combined by their `shares` (None: one dataset).
 
-    `counts`, shape (units + 2, resamples), are those of :meth:`Units.draws`. The p-value of the bootstrap is by redrawn outcomes
-    for rows, where the estimator is biased or if `test`, and by `flips` for clusters; else 0. `flips` also give the
-    joint p-value of all datasets.
+    `counts`, shape (units + 2, resamples), are those of :meth:`Units.draws`; one column gives one resample of all datasets. The
+    p-value of the bootstrap is by redrawn outcomes for rows, where the estimator is biased or if `test`, and by `flips` for
+    clusters; else 0. `flips` also give the joint p-value of all datasets.
     """
     weights = np.ones(1) if shares is None else shares
     redraw = units.kind == "rows" and (test or estimator.bias != "none")
@@ -219,7 +226,7 @@ def resample_units(
 def _resampled_powers(
     estimator: Estimator, part: DatasetSums, resampled: list[Findings]
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Gather powers, and powers before any selection, shape (datasets, resamples), and the centre of the powers, (datasets,).
+    """Gather powers, and powers before any selection, (datasets, resamples) each, and the centre of the powers, (datasets,).
 
     The centre is the power of the distribution that is resampled for a plug-in, else the mean of the resamples.
     """
@@ -233,9 +240,9 @@ def _resampled_powers(
 
 
 def sign_flips(units: Units, datasets: int, rng: np.random.Generator, *, rows: bool = False) -> JointSigns | None:
-    """Draw sign flips of clusters; of independent rows, in 2048 groups, only if `rows`, else return None.
+    """Draw random signs for clusters, 199 of each; for independent rows only if `rows`, else return None.
 
-    Of rows there are 999 flips for up to 20 datasets, else 199.
+    Rows are joined in at most 2048 groups, with 999 signs of each for up to 20 datasets, else 199.
     """
     if units.kind != "rows":
         return JointSigns(units, REDRAWS, rng)
@@ -244,7 +251,7 @@ def sign_flips(units: Units, datasets: int, rng: np.random.Generator, *, rows: b
 
 
 def _draw_blocks(sums: UnitSums, counts: NDArray[np.uint16]) -> Iterator[CellBatch]:
-    """Yield resamples for counts of units, shape (units + 2, resamples), in blocks of bounded memory."""
+    """Yield resamples in blocks of bounded memory, in order; `counts`, shape (units + 2, resamples), are those of every unit."""
     start = 0
     for size in block_sizes(counts.shape[1], sums.rows.shape[0]):
         yield sums.draw(counts[:, start : start + size])
@@ -252,11 +259,11 @@ def _draw_blocks(sums: UnitSums, counts: NDArray[np.uint16]) -> Iterator[CellBat
 
 
 def _p_value_of_redraws(redrawn: Float64s, power: float) -> float:
-    """Compute the p-value of the estimate among redrawn powers, whose deviations from their mean are enlarged by sqrt(2).
+    """Compute (1 + number of redraws that reach `power`) / (1 + redraws) after their deviations from their mean times sqrt(2).
 
     Outcomes of each dataset are redrawn independently, but those of one row are correlated. With one label per row their
-    covariance is diag(p) - pp', at most twice its diagonal (exactly twice for two classes), so a sum of squares over the
-    datasets has at most sqrt(2) times the standard deviation of the redraws.
+    covariance is diag(p) - pp', at most twice its diagonal (exactly twice for two classes), so a sum of squares over the datasets
+    has at most sqrt(2) times the standard deviation of the redraws.
     """
     return exceedance(redrawn.mean() + _LABEL_CORRELATION * (redrawn - redrawn.mean()), power)
 
@@ -264,8 +271,7 @@ def _p_value_of_redraws(redrawn: Float64s, power: float) -> float:
 class _FoldedBias:
     """Bias of a mean absolute error over the bins of many datasets, in the estimate and in its resamples.
 
-    |gap + noise| is larger than |gap| on average, the more so the smaller the gap. The gap of a bin of few rows cannot be
-    estimated, but the mean square over all bins has an unbiased estimate: every bin is taken to have a gap of that size.
+    |gap + noise| is larger than |gap| on average, the more so the smaller the gap. The gap of a bin of few rows cannot be estimated, but the mean square over all bins has an unbiased estimate, the mean square of observed gaps less the mean variance of their noise: every bin is taken to have a gap of that size.
     """
 
     _AT_ONCE = 1 << 15  # derived: bins of resamples whose arrays stay in a cache of 1 MiB
@@ -279,9 +285,10 @@ class _FoldedBias:
         self._squares = np.zeros(resamples)  # the same in every resample
 
     def add(self, share: Float64s, bins: Bins, drawn: list[Bins], *, correlated: bool) -> None:
-        """Add datasets by their shares, their bins and those of their resamples, in blocks.
+        """Add m datasets by their shares (m,), their bins and blocks of those of their resamples.
 
-        If `correlated`, the design effect is the variance of the gaps over resamples, over that of independent rows; at least 1.
+        The noise of a gap has the variance p (1 - p) / n, with p the rate after adding a row of the mean score. If `correlated`,
+        it is multiplied by the design effect: the variance of the gaps over resamples, over that of independent rows; at least 1.
         """
         filled = bins.weight > 0
         n = positive(bins.count)
@@ -302,13 +309,14 @@ class _FoldedBias:
         self._squares += share @ np.hstack(squares)
 
     def sign_bounds(self) -> SignBounds:
-        """Combine the leave-one-out sign bounds of all datasets."""
+        """Combine the leave-one-out sign bounds of all datasets by their shares to one; see :meth:`SignBounds.combine`."""
         return SignBounds.combine(self._signs, np.concatenate(self._shares))
 
     def deviations(self, powers: Float64s) -> Float64s:
-        """Compute the deviations of resamples from the true error, given their plain mean absolute gaps, shape (resamples,).
+        """Compute the deviations of resamples from the true error, given their mean absolute gaps `powers`, shape (resamples,).
 
-        Each is corrected for the bias at its own mean square gap, and centred at the bias of the estimate.
+        With B(s) the mean of E|g + noise| - g over bins with g the root of a mean square s, a resample is powers - B(its s); the
+        deviations are these less their mean, plus B(s of the estimate).
         """
         weight, variance = np.concatenate(self._weights), np.concatenate(self._variances)
         size = self._square - float(weight @ variance)  # mean square of the true gaps

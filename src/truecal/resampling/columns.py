@@ -88,7 +88,8 @@ def pooled_sums(
 def _unit_sums(tables: list[Any], datasets: int) -> UnitSums:
     """Build UnitSums from tables (rows, ones, score sums), each of shape (datasets x bins, units).
 
-    The variance of the ones of a bin is that of its mean score: n c (1 - c), which is at least the sum over its rows.
+    The variance of the ones of a bin of n rows is taken as n c (1 - c), c its mean score, which is at least the sum over its
+    rows.
     """
     rows, ones, scores = (np.ascontiguousarray(table, np.float64) for table in tables)
     total = scores.sum(axis=1)
@@ -96,9 +97,9 @@ def _unit_sums(tables: list[Any], datasets: int) -> UnitSums:
 
 
 def _class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[Floats, Indices]]:
-    """Yield, for every class, its scores of shape (n,) and the indices of the rows that have it as label or among their labels.
+    """Yield, for every class, its scores of shape (n,) and the indices of the rows with that label, ascending.
 
-    Labels are class indices of shape (n,), or 0/1 indicators of shape (n, classes).
+    Labels are class indices of shape (n,), or 0/1 indicators of shape (n, classes), of which a row may have several.
     """
     classes = probs.shape[1]
     if labels.ndim == 2:
@@ -115,10 +116,13 @@ def _class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[Floats, Ind
 
 
 def mass_bins(scores: Floats, bins: int) -> Indices:
-    """Find the bin of every score, shape (n,) in any order with n >= `bins`, ties kept together.
+    """Find the bin, 0 to `bins` - 1, of every score, shape (n,) in any order with n >= `bins`, ties kept together.
 
-    Scores are counted by their leading bits; only those with the bits of a cut are sorted. Cuts and ties follow
-    :meth:`truecal.profile.Profile.mass_cut`.
+    Bins are of equal mass, with cuts and ties as in :meth:`truecal.profile.Profile.mass_cut`. Scores are counted by their leading
+    bits; only those with the bits of a cut are sorted.
+
+    >>> mass_bins(np.array([0.9, 0.1, 0.5, 0.2]), 2)
+    array([1, 0, 1, 0])
     """
     scores = np.abs(scores)  # -0.0 becomes 0.0
     keys = _leading_bits(scores)
@@ -126,9 +130,13 @@ def mass_bins(scores: Floats, bins: int) -> Indices:
 
 
 def assign_bins(scores: Floats, edges: Floats, keys: Indices | None = None) -> Indices:
-    """Find the bin of every score, shape (n,), given the smallest score of every bin but the first, ascending, (bins - 1,).
+    """Find the bin of every score, shape (n,): the number of `edges` that are at most the score.
 
-    `keys` are the `_leading_bits` of the scores, computed here if not given. Only scores that share them with an edge are compared.
+    `edges` are the smallest scores of every bin but the first, ascending, shape (bins - 1,). `keys` are the `_leading_bits` of
+    the scores, computed here if not given. Only scores that share them with an edge are compared.
+
+    >>> assign_bins(np.array([0.1, 0.5, 0.7]), np.array([0.5]))
+    array([0, 1, 1])
     """
     keys = _leading_bits(scores) if keys is None else keys
     edge_keys = np.minimum(np.sort(_leading_bits(edges)), _KEYS)
@@ -156,14 +164,18 @@ def cell_edges(probs: Floats, cells: int) -> Floats:
 
 
 def _leading_bits(scores: Floats) -> Indices:
-    """Return the leading bits of scores in [0, 1] as float32, as integers from 0 to _KEYS - 1 that ascend with the score."""
+    """Return scores in [0, 1], of shape (n,), as integers from 0 to _KEYS - 1 that do not decrease with the score.
+
+    They are the sign, the exponent and the first eight bits of the mantissa as float32.
+    """
     return (scores.astype(np.float32, copy=False).view(np.uint32) >> _KEY_SHIFT).astype(np.intp)
 
 
 def _mass_edges(scores: Floats, keys: Indices, bins: int) -> Floats:
-    """Find the smallest score of every bin of equal mass but the first, shape (bins - 1,); where a bin is empty, that of the next.
+    """Find the smallest score of every bin of equal mass but the first, shape (bins - 1,).
 
-    Scores are of shape (n,) in any order, `keys` their leading bits. Only scores whose keys occur at a cut are sorted.
+    Where a bin is empty it is that of the next. Scores are of shape (n,) in any order, `keys` their leading bits. Only scores
+    whose keys occur at a cut are sorted.
     """
     n = len(scores)
     cut = -(-np.arange(1, bins) * n // bins)

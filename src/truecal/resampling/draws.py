@@ -45,7 +45,7 @@ Statistic = Callable[[Profile], Float64s]
 
 @dataclass(frozen=True, eq=False)
 class CellBatch:
-    """Rows, ones and sums of scores of cells in several datasets, shape (datasets, cells)."""
+    """Rows, outcomes of 1 and sums of scores in each cell of several datasets, shape (datasets, cells) each."""
 
     rows: Float64s
     ones: Float64s
@@ -53,11 +53,12 @@ class CellBatch:
 
 
 class RowSums:
-    """Zeros and ones of the independent rows of one dataset in the cells between consecutive cuts, with the sums of their scores.
+    """Zeros and ones of the independent rows of one dataset in the cells between consecutive cuts, with their sums of scores.
 
     Cells without weight are left out; no row in any cell raises InputError. Importance weights are scaled to `n`, the effective
-    number of rows. `rows`, `zeros`, `ones` and the mean `scores` have shape (cells,). A zero and a one are added to what resamples
-    are drawn from, spread over the cells like the rows: without them, resamples of a model without errors would all be equal.
+    number of rows. `rows`, `zeros`, `ones` and the mean `scores` have shape (cells,). A zero and a one are added to what
+    resamples are drawn from, spread over the cells like the rows: without them, resamples of a model without errors would all be
+    equal.
     """
 
     def __init__(self, profile: Profile, cut: Cut) -> None:
@@ -80,7 +81,7 @@ class RowSums:
         self._means = (kind_sums + np.tile(pseudo * self.scores, 2)) / self._counts
 
     def drawn_from(self) -> CellBatch:
-        """Return the cells with both pseudo-rows, scaled to the rows of each cell: what resamples are drawn from, (1, cells)."""
+        """Return what resamples are drawn from, (1, cells): the cells with both pseudo-rows, scaled to the rows of each cell."""
         scale = np.tile(self.rows / self._counts.reshape(2, -1).sum(axis=0), 2)
         return self._batch((self._counts * scale)[None])
 
@@ -98,20 +99,27 @@ class RowSums:
             yield CellBatch(batch.rows, batch.ones, batch.score_sums + noise)
 
     def redraw(self, redraws: int, rng: np.random.Generator) -> CellBatch:
-        """Draw outcomes of a calibrated model with these scores; `ones` have shape (redraws, cells), rows and scores (1, cells)."""
+        """Draw outcomes of a calibrated model with these scores: `ones` (redraws, cells); rows and score sums stay (1, cells)."""
         sums = self.observed.score_sums
         surplus = redraw_ones(self.rows, self.scores, np.maximum(sums[0] - self._squares, 0.0), redraws, rng)
         return CellBatch(self.rows[None], np.clip(sums + surplus, 0.0, self.rows), sums)
 
     def _batch(self, counts: Float64s) -> CellBatch:
-        """Sum cells for counts of kinds, shape (resamples, 2 x cells): those of outcome 0 first."""
+        """Sum cells for counts of kinds, shape (resamples, 2 x cells): zeros of every cell first, then ones.
+
+        Every row of a kind has the mean score of that kind.
+        """
         zeros, ones = np.split(counts, 2, axis=1)
         zero_score, one_score = np.split(self._means, 2)
         return CellBatch(zeros + ones, ones, zeros * zero_score + ones * one_score)
 
 
 def block_sizes(resamples: int, cells: int, at_once: int = _AT_ONCE) -> Iterator[int]:
-    """Yield the sizes of blocks of resamples that hold at most `at_once` resampled cells (or one resample); they add up to all."""
+    """Yield the sizes of blocks of resamples of at most `at_once` resampled cells, at least one resample each.
+
+    >>> list(block_sizes(5, 10, at_once=20))
+    [2, 2, 1]
+    """
     step = max(1, at_once // max(cells, 1))
     for start in range(0, resamples, step):
         yield min(step, resamples - start)
@@ -146,7 +154,7 @@ def multinomial(chances: Float64s, n: int, resamples: int, rng: np.random.Genera
 
 
 def unit_counts(units: int, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
-    """Draw with replacement as many units as there are, and count each, shape (units, resamples)."""
+    """Draw with replacement as many units as there are, and count each, shape (units, resamples); columns sum to `units`."""
     counts = np.empty((units, resamples), np.uint16)
     step = max(1, (1 << 20) // units)
     for start in range(0, resamples, step):
@@ -197,8 +205,8 @@ def redraw_ones(
 class LinearRedraws:
     """Redraws of linear functions of the ones of cells: `functions` of shape (functions, cells), the rest as in `redraw_ones`.
 
-    Cells are in the order of their scores. Where a window of a sixteenth of the cells has a variance above 9, they are not drawn
-    one by one: their part of the functions is normal with its covariance.
+    Cells are in the order of their scores. A cell is not drawn by itself where the sixteenth of all cells around it has a
+    variance above 9 together: the part of such cells in the functions is normal with its covariance.
     """
 
     def __init__(self, counts: Float64s, scores: Float64s, variances: Float64s, functions: Float64s) -> None:
@@ -211,7 +219,7 @@ class LinearRedraws:
         self._root = symmetric_root(common @ common.T) if large.any() else None
 
     def draw(self, redraws: int, rng: np.random.Generator) -> Float64s:
-        """Draw values of the functions, less their means, shape (redraws, functions)."""
+        """Draw the functions at the ones of redrawn outcomes, less their expectations, shape (redraws, functions)."""
         values = np.zeros((redraws, self._functions.shape[1]))
         if (self._counts == 1).all():
             self._draw_single_rows(values, rng)
@@ -239,14 +247,18 @@ class LinearRedraws:
 
 
 def label_ends(columns: Float64s) -> Float64s:
-    """Compute the cumulative probabilities of every row over the events, scaled so that the last is 1; both shapes (events, n)."""
+    """Compute cumulative probabilities of every row over the events, scaled so that the last is 1, (events, n) as `columns`.
+
+    >>> label_ends(np.array([[0.25], [0.25], [0.5]])).ravel()
+    array([0.25, 0.5 , 1.  ])
+    """
     ends = np.cumsum(columns, axis=0)
     ends /= ends[-1]
     return ends
 
 
 def redraw_labels(ends: Float64s, redraws: int, rng: np.random.Generator) -> Indices:
-    """Draw one event per row, integers of shape (redraws, n), from the cumulative probabilities of `label_ends`, (events, n)."""
+    """Draw one event per row, (redraws, n) integers, from the cumulative probabilities of `label_ends`, (events, n)."""
     events, n = ends.shape
     u = rng.random((redraws, n))
     if events <= _COMPARED_EVENTS:
@@ -261,11 +273,11 @@ def redraw_labels(ends: Float64s, redraws: int, rng: np.random.Generator) -> Ind
 
 @dataclass
 class NullDistribution:
-    """Statistics of redraws (or sign flips), drawn as they are needed and kept for further datasets.
+    """Statistics of redraws (or sign flips), drawn as they are needed and stored for further datasets.
 
-    `draw(number, rng)` returns statistics of shape (number,). 199 are drawn first. Where 30 of them reach the statistic, p is
-    (1 + their number) / 200, above 0.15; otherwise it is computed from all redraws, so a test at a level below 0.15 rejects as
-    often as without stopping.
+    `draw(number, rng)` returns statistics of shape (number,). 199 are drawn first. Where 30 of them reach the statistic, p is (1
+    + their number) / 200, above 0.15; otherwise it is computed from all redraws, so a test at a level below 0.15 rejects as often
+    as without stopping.
     """
 
     draw: Callable[[int, np.random.Generator], Float64s]
@@ -316,7 +328,7 @@ def redraw_test(
 
 
 def _redrawn_statistics(cells: Profile, statistic: Statistic, redraws: int, rng: np.random.Generator) -> Float64s:
-    """Evaluate a statistic on labels redrawn from the scores, shape (redraws,)."""
+    """Evaluate a statistic on outcomes redrawn from the scores of `cells`, whose weights are counts of rows, shape (redraws,)."""
     assert cells.weights is not None
     count, score = cells.weights[0], cells.scores[0].astype(np.float64)
     values = []

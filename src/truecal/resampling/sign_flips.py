@@ -23,7 +23,7 @@ def draw_signs(flips: int, units: int, rng: np.random.Generator) -> Float64s:
 
 
 def flip_sums(sums: Any, flips: int, rng: np.random.Generator) -> Float64s:
-    """Add up the rows of `sums`, shape (units, ...), each with a random sign, shape (flips, ...); `sums` may be sparse."""
+    """Sum the rows of `sums` (units, ...), each times a random sign, `flips` times, shape (flips, ...); `sums` may be sparse."""
     step = max(1, _SIGNS_AT_ONCE // sums.shape[0])
     sizes = [min(step, flips - start) for start in range(0, flips, step)]
     return np.concatenate([np.asarray(draw_signs(size, sums.shape[0], rng) @ sums) for size in sizes])

@@ -26,7 +26,10 @@ _DENSE_UNITS = 512  # up to so many units, a product of full matrices is quicker
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What is drawn as a whole: `of_row`, shape (n,), is the unit, 0 to count - 1, of every row of a sample in its own order."""
+    """What is drawn as a whole: `of_row`, shape (n,), is the number, 0 to count - 1, of the unit of every row of a sample.
+
+    Rows are in their own order, not sorted by score.
+    """
 
     of_row: Indices
     count: int
@@ -34,10 +37,10 @@ class Units:
 
     @classmethod
     def of(cls, sample: Sample, rng: np.random.Generator) -> "Units":
-        """Take the units of the sample (its clusters), else its rows.
+        """Take the units of the sample (its clusters), else every row as a unit, numbered from 0.
 
-        Above 16,384 independent rows or clusters, `rng` puts them into 16,384 random groups, which leaves the distribution of sums
-        unchanged. Units of weight 0 are not counted.
+        Above 16,384 independent rows or clusters, `rng` puts them into 16,384 random groups, which leaves the distribution of
+        sums unchanged. Units of weight 0 are not counted.
         """
         of_row = np.arange(len(sample)) if sample.units is None else sample.units
         count = int(of_row.max()) + 1
@@ -52,13 +55,16 @@ class Units:
         return cls(of_row, count, sample.unit)
 
     def refuse_one(self) -> None:
-        """Raise where there is a single unit: it gives no variance between units."""
+        """Raise InputError where there is a single unit: it gives no variance between units."""
         if self.count < 2:
             noun = "cluster" if self.kind == "clusters" else "row"
             raise InputError(f"one {noun} gives no variance between {noun}s; give at least two")
 
     def draws(self, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
-        """Draw how often each unit, and then each of the two pseudo-rows of `UnitSums`, occurs: (units + 2, resamples)."""
+        """Draw units and both pseudo-rows of `UnitSums` with replacement, as many as there are: counts (units + 2, resamples).
+
+        Pseudo-rows are the last two; every column sums to units + 2.
+        """
         self.refuse_one()
         return unit_counts(self.count + 2, resamples, rng)
 
@@ -71,8 +77,8 @@ class Units:
 class UnitSums:
     """Rows, ones and sums of scores of every unit in every cell, matrices (datasets x cells, units), full or sparse.
 
-    Two pseudo-rows, a zero and a one, are spread over the cells like the rows and drawn like units: without them, resamples of
-    a model without errors would all be equal. A pseudo-row has the weight of one row; where all outcomes are equal, so that the
+    Two pseudo-rows, a zero and a one, are spread over the cells like the rows and drawn like units: without them, resamples of a
+    model without errors would all be equal. A pseudo-row has the weight of one row; where all outcomes are equal, so that the
     correlation within units cannot be estimated, it has the weight of an average unit.
     """
 
@@ -87,6 +93,7 @@ class UnitSums:
         """Sum over the units of a sample, in the cells between consecutive cuts of its sorted rows.
 
         Importance weights are scaled to sum to the effective number of rows; rows outside the cuts or of weight 0 are left out.
+        Matrices are sparse for more than 512 units.
         """
         profile, starts = sample.profile, cut.below[0]
         cells = len(starts) - 1
@@ -110,7 +117,7 @@ class UnitSums:
 
     @cached_property
     def observed(self) -> CellBatch:
-        """The cells as observed, shape (datasets, cells)."""
+        """The cells as observed, summed over units, shape (datasets, cells)."""
         matrices = self.rows, self.ones, self.score_sums
         return CellBatch(*(np.asarray(sums.sum(axis=1)).reshape(self.datasets, -1) for sums in matrices))
 
@@ -122,7 +129,7 @@ class UnitSums:
     def draw(self, counts: NDArray[np.uint16]) -> CellBatch:
         """Sum the cells of resamples in which units occur `counts` times, shape (units + 2, resamples), pseudo-rows last.
 
-        The sums have shape (datasets x resamples, cells): the resamples of one dataset follow each other.
+        The sums have shape (datasets x resamples, cells): all resamples of the first dataset, then those of the next.
         """
         times, observed = counts[:-2].astype(np.float64), self.observed
         zeros, ones = counts[-2:, :, None].astype(np.float64)  # pseudo-rows
@@ -138,7 +145,7 @@ class UnitSums:
     def redraw(self, redraws: int, rng: np.random.Generator) -> CellBatch:
         """Draw outcomes of a calibrated model, rows taken as independent, shape (datasets x redraws, cells).
 
-        The redraws of one dataset follow each other; rows and sums of scores are those observed.
+        All redraws of the first dataset come first, then those of the next; rows and sums of scores are those observed.
         """
         rows, scores = self.observed.rows, self.observed.score_sums
         surplus = redraw_ones(rows.ravel(), (scores / positive(rows)).ravel(), self.variances, redraws, rng)
@@ -148,7 +155,10 @@ class UnitSums:
 
     @cached_property
     def _pseudo_row(self) -> Float64s:
-        """Weight of a pseudo-row in every cell, shape (datasets, cells); sums to 1, or to rows per unit if outcomes are equal."""
+        """Weight of a pseudo-row in every cell, shape (datasets, cells), in proportion to the rows of the cell.
+
+        It sums to 1 over cells, or to the rows per unit where all outcomes of the dataset are equal.
+        """
         rows, ones = self.observed.rows, self.observed.ones
         n = rows.sum(axis=1, keepdims=True)
         one_sided = ~ones.any(axis=1) | (ones == rows).all(axis=1)
@@ -156,10 +166,11 @@ class UnitSums:
 
 
 def incidence(profile: Profile, unit: Indices, count: int, max_cells: int) -> tuple[Profile, Any]:
-    """Collapse the scores of one dataset to at most `max_cells` cells, and sum weights by cell, outcome and unit.
+    """Collapse one dataset to at most `max_cells` cells of scores, and sum weights by cell, outcome and unit.
 
     `unit`, shape (rows,), is that of every sorted row, 0 to count - 1. Returns the collapsed profile and a sparse matrix of shape
-    (2 x cells, count): the zeros of every cell first, then the ones. Weights are scaled to the effective number of rows.
+    (2 x cells, count): the zeros of every cell first, then the ones. Weights are scaled to the effective number of rows; rows of
+    weight 0 are left out.
     """
     from scipy.sparse import csr_array
 

@@ -27,10 +27,10 @@ _FALSE_SURPLUS = 0.05  # derived: probability that any event or cell of a calibr
 
 
 def fitted_outputs(sample: Sample) -> Float64s:
-    """Recalibrate all outputs to q_k proportional to p_k^a exp(b_k), fitted by maximum likelihood, shape (d, n).
+    """Recalibrate all outputs p to q_k proportional to p_k^a exp(b_k), by maximum likelihood of a and b, shape (d, n).
 
-    Offsets other than 0 are those of the implied event and of events whose surplus is beyond chance. Above two million
-    probabilities every m-th row is fitted.
+    Offsets b other than 0 are those of the implied event and of events whose surplus is beyond chance, with a normal prior of
+    variance 1. Above two million probabilities every m-th row is fitted.
     """
     columns = sample.columns
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
@@ -56,12 +56,12 @@ def fitted_outputs(sample: Sample) -> Float64s:
 
 
 def row_blocks(rows: int) -> Iterator[slice]:
-    """Yield consecutive slices of up to 16,384 rows, which stay in cache."""
+    """Yield consecutive slices of up to 16,384 rows, which stay in cache; together they are all `rows` rows."""
     return (slice(start, start + _BLOCK) for start in range(0, rows, _BLOCK))
 
 
 def log_outputs(columns: Floats) -> Float64s:
-    """Take logarithms in double precision, of outputs of at least 1e-12."""
+    """Take natural logarithms in double precision, of outputs raised to at least 1e-12."""
     return np.log(np.maximum(columns.astype(np.float64, copy=False), _MIN_OUTPUT))
 
 
@@ -74,10 +74,11 @@ def _newton(
     exponent: float,
     offset: Float64s,
 ) -> tuple[float, Float64s]:
-    """Maximise the weighted log-likelihood over the exponent and the `free` offsets, from the given ones; return both.
+    """Maximise the penalised log-likelihood of q_k proportional to p_k^a exp(b_k) over a and the `free` b; return (a, b).
 
-    `logs` of the outputs have shape (d, n), `weight` (n,), `free`, bool, and `offset` (d,). The sufficient statistics are the
-    `counts` of labels, shape (d,), and the log-`likelihood` of the outputs themselves. The exponent stays between 0.02 and 10.
+    `logs` of the outputs p have shape (d, n), `weight` (n,), `free`, bool, and `offset` (d,). The sufficient statistics are the
+    `counts` of labels, shape (d,), and the log-`likelihood` of the outputs themselves. The start is `exponent` and `offset`; the
+    exponent stays between 0.02 and 10, and sum b^2 / 2 is the penalty of the free offsets.
     """
     offset = offset.copy()
     squares, of_free = logs**2, logs[free]
@@ -103,9 +104,9 @@ def beyond_chance(
 ) -> NDArray[np.bool_]:
     """Decide which surpluses of labels over outputs are too large for chance, bool (b, d), in bins `bin_of`, shape (n,).
 
-    `surplus` is the weighted number of labels minus the sum of `outputs` (d, n) of every bin and event. The bound is Bernstein's
-    inequality with normal quantiles: a calibrated model has any with probability 5 % at most. Labels of one unit are taken as
-    fully correlated.
+    `surplus` is the weighted number of labels minus the sum of `outputs` (d, n) of every bin and event. With V its variance, sum
+    w^2 q (1 - q), and w the largest weight, the bound is z sqrt(V) + z^2 w / 3 (Bernstein's inequality with normal quantiles): a
+    calibrated model has any with probability 5 % at most. Labels of one unit are taken as fully correlated.
     """
     from scipy.special import ndtri
 

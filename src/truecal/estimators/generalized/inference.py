@@ -56,7 +56,10 @@ _PSEUDO_UNITS = 2  # derived: as in the Wilson and Agresti-Coull intervals, so t
 
 @dataclass(frozen=True, eq=False)
 class BinnedSample:
-    """A sample of n rows over d events in b bins, with the error of the bins."""
+    """A sample of n rows over d events in b bins of `partition`, whose sums are `bins`; with the error of the bins.
+
+    `redraws` is the number of redraws of the test, where time allows.
+    """
 
     sample: Sample
     partition: Partition
@@ -67,17 +70,20 @@ class BinnedSample:
 
     @property
     def value(self) -> float:
-        """The error of the bins."""
+        """The error of the bins: (sum over bins of share distance(mean output, mean outcome)^norm)^(1/norm)."""
         return float(self._error(self.bins.gap, self.bins.mean_outcome))
 
     @cached_property
     def fitted(self) -> Float64s:
-        """Recalibrated outputs, shape (d, n)."""
+        """Recalibrated outputs of `fitted_outputs`, shape (d, n)."""
         return fitted_outputs(self.sample)
 
     @cached_property
     def directed(self) -> tuple[float, Float64s]:
-        """The error (1) along the gaps that the fitted outputs predict, and its slopes, shape (b, d)."""
+        """The error D of (1), and its slopes s, shape (b, d), which are those of the distance at the gaps of fitted outputs.
+
+        The gap of a bin is there the mean of its fitted outputs, plus surpluses of labels beyond chance, minus the mean output.
+        """
         sample, bin_of, bins, event = self.sample, self.partition.bin_of, self.bins, self.sample.event
         sums = [np.bincount(bin_of, weighted(q, sample.weights), self.partition.count) for q in self.fitted]
         expected = np.stack(sums, axis=1)
@@ -89,18 +95,15 @@ class BinnedSample:
         return float(bins.share @ parts), slopes
 
     def debiased(self) -> float:
-        """Compute the error (1) along the fitted direction, limited to the range from 0 to the value."""
+        """Compute the error D of (1) as `directed`, limited to the range from 0 to `value`."""
         return float(np.clip(self.directed[0], 0.0, self.value))
 
     def deviation(self) -> float:
-        """Compute the standard error of the value, to first order; bins without a gap contribute nothing."""
+        """Compute the standard error of the value, that of (1) along the observed gaps; bins at distance 0 have slope 0."""
         return self._standard_error(self._slopes(self.bins.gap, self.bins.mean_outcome))
 
     def resample(self, resamples: int, rng: np.random.Generator) -> Float64s:
-        """Resample rows or units; compute the error (1) along the fitted direction, with fixed slopes, shape (resamples,).
-
-        Negative errors are returned as 0.
-        """
+        """Resample rows, or units, and compute max(D, 0) of (1) with the slopes of `directed`, shape (resamples,)."""
         error, slopes = self.directed
         noise = self._unit_noise(slopes)
         counts = unit_counts(len(noise), resamples, rng)
@@ -109,10 +112,10 @@ class BinnedSample:
     def infer(
         self, level: float, rng: np.random.Generator, *, debiased: bool
     ) -> tuple[float, Interval, float | None, float]:
-        """Compute the value, its interval, the p-value (None without a test), and the mean error of a calibrated model.
+        """Compute (error, interval, p-value or None without a test, mean error of a calibrated model).
 
-        The value is that along the fitted direction if `debiased`, within the interval. The limits are derived in the docstring
-        of the module.
+        The error is `value`, or D of (1) within the interval and at most `value` if `debiased`. There is no test for a distance
+        that is 0 elsewhere than at the outputs. The limits are derived in the docstring of the module.
         """
         from scipy.special import ndtri
 
@@ -139,10 +142,10 @@ class BinnedSample:
         return stated, interval, p_value if distance.zero_at_outputs else None, chance
 
     def calibrated_errors(self, rng: np.random.Generator) -> tuple[Float64s, float]:
-        """Compute the errors of labels redrawn from the outputs, shape (redraws,), and the p-value of calibration.
+        """Compute the errors of redraws under calibration, shape (redraws,), and the p-value of calibration.
 
-        The statistics are the error and the absolute gap along over- and underconfidence. For a distance from an interval,
-        labels are redrawn around the nearest rate inside.
+        Statistics of the test are the error and the absolute gap along over- and underconfidence, by `joint_p_value`. For a
+        distance from an interval, labels are redrawn around the nearest rate inside.
         """
         columns = self.sample.columns.astype(np.float64, copy=False) if self.distance.zero_at_outputs else self.fitted
         ideal = self.distance.ideal(self.bins.mean_outcome, self.sample.event)
@@ -156,7 +159,7 @@ class BinnedSample:
     def _null_gaps(self, columns: Float64s, rng: np.random.Generator) -> Iterator[Float64s]:
         """Draw mean outcome minus mean output of every bin under calibration of the outputs `columns`, shape (d, n).
 
-        Yields blocks of shape (redraws, b, d). Labels are redrawn; with units, signs of their residuals are.
+        Yields blocks of shape (redraws, b, d). Labels are redrawn from `columns`; with units, their residuals get random signs.
         """
         sample, bin_of, (b, d) = self.sample, self.partition.bin_of, self.bins.output_sum.shape
         redraws = int(np.clip(_LABELS // max(len(sample), 1), _MIN_REDRAWS, max(self.redraws, _MIN_REDRAWS)))
@@ -174,7 +177,7 @@ class BinnedSample:
             yield (counts - sums) / self.bins.safe
 
     def _flipped_gaps(self, columns: Float64s, redraws: int, rng: np.random.Generator) -> Iterator[Float64s]:
-        """Draw gaps of bins, shape (flips, b, d), with random signs for the residuals of whole units, in blocks."""
+        """Draw gaps of bins with one random sign for all residuals label - `columns` of a unit; yield blocks (flips, b, d)."""
         from scipy.sparse import csr_array
 
         sample, bin_of, (b, d) = self.sample, self.partition.bin_of, self.bins.output_sum.shape
@@ -191,7 +194,10 @@ class BinnedSample:
             yield gap.reshape(-1, b, d) / self.bins.safe
 
     def _sharpening(self, columns: Float64s) -> Float64s:
-        """Differentiate the summed outputs of every bin by the exponent a of q_k proportional to p_k^a at a = 1, shape (b, d)."""
+        """Differentiate summed outputs of every bin, shape (b, d), by the exponent a of q_k proportional to p_k^a, at a = 1.
+
+        It is the sum over rows of w p_k (log p_k - sum_l p_l log p_l); p are `columns`, shape (d, n).
+        """
         weights, changes = self.sample.weights, np.empty_like(columns)
         for rows in row_blocks(len(self.sample)):
             outputs, logs = columns[:, rows], log_outputs(columns[:, rows])
@@ -206,13 +212,13 @@ class BinnedSample:
         return self._mean(self.distance.between(gap, outcome, self.sample.event))
 
     def _mean(self, distances: Float64s) -> Float64s:
-        """Average distances of bins, shape (..., b), in the norm, weighted by the share of each bin; shape (...)."""
+        """Combine distances of bins (..., b): (sum share distance^norm)^(1/norm), for norm inf the largest; shape (...)."""
         return root(power_mean(distances, self.bins.share, self.norm), self.norm)
 
     def _slopes(self, gap: Float64s, outcome: Float64s, *, boundary: bool = False) -> Float64s:
-        """Differentiate the error by the gap of every event, divided by the share of the bin, shape (b, d): the slopes s of (1).
+        """Compute the slopes s of (1), shape (b, d): derivatives of the error by the gaps of bins, over the shares of the bins.
 
-        Bins at distance 0 have slopes of 0, unless `boundary`.
+        `gap` and `outcome` have shape (b, d). Bins at distance 0 have slopes of 0, unless `boundary`.
         """
         distances, share = self.distance.between(gap, outcome, self.sample.event), self.bins.share
         dual = np.ones_like(distances)
@@ -226,7 +232,11 @@ class BinnedSample:
         return self.distance.slope(gap, outcome, self.sample.event) * dual[:, None]
 
     def _unit_noise(self, slopes: Float64s) -> Float64s:
-        """Compute the contribution of each row, or unit if rows have units, to the noise of (1), shape (rows or units,)."""
+        """Compute the noise of (1) by row, shape (n,), or summed by unit if rows have units, shape (units,).
+
+        For a row of weight w with the label y in bin B it is w (s_B[y] - sum_k s_Bk q_k) over the sum of weights, q the fitted
+        outputs.
+        """
         sample, noise = self.sample, np.empty(len(self.sample))
         by_event = np.ascontiguousarray(slopes.T)
         for rows in row_blocks(len(sample)):
@@ -239,7 +249,10 @@ class BinnedSample:
         return shares if sample.units is None else np.bincount(sample.units, shares).astype(np.float64, copy=False)
 
     def _standard_error(self, slopes: Float64s) -> float:
-        """Compute the standard error of (1) with given slopes (b, d), with two pseudo-units of even odds and the largest weight."""
+        """Compute the standard error of (1) with slopes (b, d): the root of the sum of squares of `_unit_noise`.
+
+        Two pseudo-units are added, of the largest weight of a unit, with labels at the largest or smallest slope by even odds.
+        """
         noise, weights, units = self._unit_noise(slopes), self.sample.weights, self.sample.units
         largest = 1.0 if weights is None else float(weights.max())
         if units is not None:
@@ -252,7 +265,11 @@ def joint_p_value(redrawn: Sequence[Float64s], observed: Sequence[float]) -> flo
     """Compute the p-value of the most significant of several statistics, corrected for the choice.
 
     `redrawn` are the statistics of redraws, shape (redraws,) each, `observed` those of the data, large when calibration fails.
-    Each dataset has a rank by each statistic; the smallest of its ranks is compared with those of the redraws.
+    Each dataset has a rank by each statistic, 1 for the largest; the p-value is the share of datasets, the data among them, whose
+    smallest rank is at most that of the data.
+
+    >>> joint_p_value([np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.1, 0.2])], [0.4, 0.0])
+    0.5
     """
     ranks = []
     for statistics, value in zip(redrawn, observed, strict=True):
@@ -263,9 +280,9 @@ def joint_p_value(redrawn: Sequence[Float64s], observed: Sequence[float]) -> flo
 
 
 def largest_error(mean: float, chance: float) -> float:
-    """Find the error at which S m(error / S) is `mean`, with S m(0) = `chance`, the mean value of a calibrated model.
+    """Find the error e at which S m(e / S) is `mean`, with S m(0) = `chance`, the mean value of a calibrated model.
 
-    m is the mean of a folded normal, as in the docstring of the module: 0 for a mean of at most `chance`, and at most `mean`.
+    m(x) = E|x + standard normal|. 0 for a mean of at most `chance`; never above `mean`, which it is for a mean above 6 S.
     """
     size = chance * np.sqrt(np.pi / 2)
     means = size * folded_mean(_GRID, np.ones_like(_GRID))

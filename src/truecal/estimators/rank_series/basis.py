@@ -32,12 +32,16 @@ _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margi
 
 
 def max_order(n: Float64s) -> Float64s:
-    """Return the largest number of terms for n rows or clusters, floor(sqrt(n) / 2) between 3 and 64, of the shape of n."""
+    """Return the largest number of terms for n rows or clusters, floor(sqrt(n) / 2) between 3 and 64, of the shape of n.
+
+    >>> max_order(np.array([10, 400, 1_000_000]))
+    array([ 3., 10., 64.])
+    """
     return np.clip(np.floor(np.sqrt(n) / 2), MIN_ORDER, MAX_ORDER)
 
 
 class Sides(NamedTuple):
-    """The sides of 1/2 that cells lie on (3a); a smaller side of fewer than 16 rows is joined to the larger one."""
+    """The sides of 1/2 that cells lie on (3a); a smaller side of fewer than 16 rows (or clusters) is joined to the larger one."""
 
     small: NDArray[np.bool_]  # (m or 1, G) cells of the smaller side
     small_share: Float64s  # (m or 1,) share of the rows there
@@ -70,12 +74,12 @@ class RankCells:
 
     @cached_property
     def few_scores(self) -> NDArray[np.bool_]:
-        """Whether there are no more distinct scores than terms (4b), shape (m or 1,)."""
+        """Whether there are no more distinct scores than `max_order` of the units (4b), shape (m or 1,)."""
         return self.distinct[: len(self.counts)] <= max_order(self.units)
 
     @cached_property
     def orders(self) -> Float64s:
-        """Largest number of terms of each dataset: that of its units, at most its distinct ranks, shape (m or 1,)."""
+        """Largest number of terms of each dataset, min(`max_order` of the units, distinct ranks), shape (m or 1,)."""
         return np.minimum(max_order(self.units), self.distinct[: len(self.counts)])
 
     @cached_property
@@ -85,12 +89,12 @@ class RankCells:
 
     @cached_property
     def null_covariance(self) -> Float64s:
-        """Covariance (10) of the coefficients of `basis` under calibration, shape (m, K, K)."""
+        """Covariance (10) of the coefficients of `basis` under calibration, E[phi_j phi_k c (1 - c)] / n, shape (m, K, K)."""
         return coefficient_covariance(self.basis, self.null_variances, self.n)
 
     @cached_property
     def sides(self) -> Sides:
-        """The sides of 1/2 and the ranks within them (3a)."""
+        """Which cells lie on the side of 1/2 with fewer rows, and ranks within the sides (3a); see `Sides`."""
         upper_share = np.vecdot(self.shares, self.upper)
         lower_share = 1 - upper_share
         small_share = np.minimum(upper_share, lower_share)
@@ -128,9 +132,10 @@ def stacked_cells(profiles: Iterable[Profile]) -> Iterator[tuple[list[Profile], 
 
 
 def stack_cells(profiles: Sequence[Profile]) -> RankCells:
-    """Join the rows of single datasets in rank cells, which are stored in their caches, and stack these in one batch.
+    """Join the rows of single datasets in rank cells, one RankCells each, and stack these in one batch of len(profiles).
 
-    Datasets with fewer cells than others end with empty cells of the rank of their last one.
+    Datasets with fewer cells than others end with empty cells of the rank of their last one. The cells of each are stored in its
+    cache.
     """
     datasets: list[RankCells] = []
     for profile in profiles:
@@ -245,7 +250,7 @@ def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:
 
 
 def _cells_between(profile: Profile, cut: Cut, distinct: Float64s, upper: NDArray[np.bool_]) -> RankCells:
-    """Make a cell of the rows between any two consecutive cuts, by differences of prefix sums.
+    """Make a cell of the rows between any two consecutive cuts; c cuts give G = c - 1 cells.
 
     `distinct` and `upper` are those of `RankCells`. Importance weights are scaled to the effective sample size.
     """
@@ -284,10 +289,12 @@ def _cells_between(profile: Profile, cut: Cut, distinct: Float64s, upper: NDArra
 def rank_basis(cells: RankCells, order: int | None = None, *, by_side: bool = False) -> Float64s:
     """Compute functions of the score that are orthonormal over the cells (4), shape (m or 1, K, G).
 
-    K is `order`, by default as many as the number of units allows, and at most the distinct ranks. With `by_side` they are
-    functions of the rank within each side of 1/2 (4a). Each function is multiplied by the root of the share of its cell, so
-    that it is a vector of length 1. It is zero in empty cells and beyond the dataset's number of terms. Datasets of as many
-    rows on each side without ties share their basis.
+    They are polynomials in the rank, of degrees 0, ..., K - 1 (`by_side`: in the rank within each side of 1/2, combined by (4a)),
+    or, where there are no more distinct scores than terms, indicators of distinct scores (4b). Each function is multiplied by the
+    root of the share of its cell, so that basis @ basis' is the identity matrix.
+
+    K is `order`, by default as many as the number of units allows, and at most the distinct ranks. Functions are zero in empty
+    cells and beyond the dataset's number of terms. Datasets of as many rows on each side without ties share their basis.
     """
     orders = cells.orders if order is None else np.minimum(float(order), cells.distinct[: len(cells.counts)])
     if by_side:
@@ -317,19 +324,22 @@ def rank_basis(cells: RankCells, order: int | None = None, *, by_side: bool = Fa
 
 
 def basis_functions(basis: Float64s, cells: RankCells) -> Float64s:
-    """Compute the orthonormal functions themselves, shape (m or 1, K, G); zero in empty cells."""
+    """Divide a basis by the roots of the shares of cells: phi of (4) itself, whose mean square over rows is 1, (m or 1, K, G).
+
+    Zero in empty cells.
+    """
     return basis / np.sqrt(np.where(cells.counts > 0, cells.shares, 1.0))[:, None, :]
 
 
 def select_basis(basis: Float64s, datasets: Indices) -> Float64s:
-    """Select the basis of datasets of the batch, shape (len(datasets) or 1, K, G)."""
+    """Take the basis (m or 1, K, G) of the datasets with these numbers: (len(datasets), K, G), or as it is if all share one."""
     return basis if len(basis) == 1 else basis[datasets]
 
 
 def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) -> Float64s:
-    """Compute the covariance (10) of the coefficients, shape (m, K, K).
+    """Compute the covariance (10) of the coefficients: sum over cells of basis_j basis_k variance, over n, shape (m, K, K).
 
-    `basis` has shape (m, K, cells), `variances` of the outcomes (m, cells), and `n` rows (m,).
+    `basis` has shape (m or 1, K, G), `variances` of the outcomes of a cell (m, G), and `n` rows (m,).
     """
     terms = basis.shape[1]
     total = np.zeros((len(variances), terms, terms))
@@ -341,7 +351,7 @@ def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) ->
 
 
 def squared_norm(covariance: Float64s) -> Float64s:
-    """Compute the squared Frobenius norm of covariances (m, K, K), shape (m,)."""
+    """Sum the squares of the entries of each covariance matrix (m, K, K), the squared Frobenius norm, shape (m,)."""
     return np.vecdot(covariance, covariance).sum(axis=1)
 
 
@@ -349,7 +359,10 @@ def squared_norm(covariance: Float64s) -> Float64s:
 def _cached_basis(
     shares: bytes, ranks: bytes, small: bytes, small_share: float, small_order: float, order: float
 ) -> Float64s:
-    """Compute the basis of one dataset, shape (1, K, G), read-only; arrays are given as bytes, so that equal datasets share it."""
+    """Compute `_two_sided_functions` of one dataset, shape (1, K, G), read-only, and store the last eight results.
+
+    `shares`, `ranks` (float64) and `small` (bool) are the bytes of arrays of shape (G,), which can be keys of the cache.
+    """
     numbers = np.array([small_share]), np.array([small_order]), np.array([order])
     basis = _two_sided_functions(
         np.frombuffer(shares)[None], np.frombuffer(ranks)[None], np.frombuffer(small, bool)[None], *numbers
@@ -361,8 +374,9 @@ def _cached_basis(
 def rank_groups(shares: Float64s, ranks: Float64s) -> Indices:
     """Number the groups of cells of equal rank from 0 on, shape (m, cells), given ascending ranks and shares of that shape.
 
-    Mid-ranks of two scores differ by at least half the sum of their shares, those of one score by rounding, which no fixed number
-    bounds for rows of very small weight.
+    Two cells are in different groups if their ranks differ by more than a quarter of the sum of their shares: mid-ranks of two
+    scores differ by at least half of it, those of one score by rounding, which no fixed number bounds for rows of very small
+    weight.
     """
     distances = (shares[:, 1:] + shares[:, :-1]) / 4
     steps = np.diff(ranks, axis=1) > distances
@@ -370,7 +384,7 @@ def rank_groups(shares: Float64s, ranks: Float64s) -> Indices:
 
 
 def _distinct_score_functions(shares: Float64s, ranks: Float64s, terms: int) -> Float64s:
-    """Compute the indicators of distinct ranks (4b) times the roots of `shares`, as vectors of length 1, (m, terms, cells).
+    """Compute the indicator of the j-th distinct rank times the root of `shares`, scaled to length 1 (4b), (m, terms, cells).
 
     Indicators beyond the distinct ranks of a dataset are 0.
     """
@@ -389,9 +403,9 @@ def _two_sided_functions(
 ) -> Float64s:
     """Combine polynomials in the rank within each side of 1/2 (4a), shape (m, terms, cells).
 
-    `shares`, `ranks` and `small` have shape (m, cells), the others (m,); `orders` are the numbers of terms. As many polynomials as
-    both sides have come in pairs, with opposite and with equal signs on both sides; then those of the large side alone.
-    Without a small side they are the polynomials in the rank of all rows.
+    `shares`, `ranks` and `small` have shape (m, cells), the others (m,); `orders` are the numbers of terms. As many polynomials
+    as both sides have come in pairs, sqrt(1-p) large - sqrt(p) small and sqrt(p) large + sqrt(1-p) small, with p the share of the
+    small side; then those of the large side alone. Without a small side they are the polynomials in the rank of all rows.
     """
     if not small.any():
         return _polynomials(shares, ranks, orders)

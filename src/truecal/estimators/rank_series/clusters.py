@@ -42,16 +42,16 @@ _MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it rounds 
 
 
 def cluster_order(clusters: int) -> int:
-    """Return the largest number of terms for so many clusters: `max_order` as an integer."""
+    """Return the largest number of terms for so many clusters, floor(sqrt(clusters) / 2) between 3 and 64."""
     return int(max_order(np.array(clusters)))
 
 
 @dataclass(frozen=True, eq=False)
 class ClusteredSeries:
-    """The rank series of one dataset with products within clusters left out (20).
+    """The rank series of one dataset, estimated from products of residuals of different clusters only (20).
 
-    Its variance is the cluster-robust one, but not below that of independent calibrated rows, because outcomes that are all
-    equal have no variance between clusters. Quantiles are Student's with J - 1 degrees of freedom.
+    J clusters, K terms, G cells. The variance is the cluster-robust one, but not below that of independent calibrated rows,
+    because outcomes that are all equal have no variance between clusters. Quantiles are Student's with J - 1 degrees of freedom.
     """
 
     cells: RankCells
@@ -66,7 +66,7 @@ class ClusteredSeries:
     def of(cls, data: Sample | Profile, units: Units | None = None) -> "ClusteredSeries":
         """Fit the series of a sample whose rows belong to `units`, or of a profile that stores the units of its rows.
 
-        A single unit is refused. A profile counts only units with a row of positive weight.
+        Raises InputError for a single unit. Units of a profile without a row of positive weight are not counted.
         """
         if isinstance(data, Sample):
             assert units is not None
@@ -87,13 +87,17 @@ class ClusteredSeries:
 
     @cached_property
     def by_side(self) -> "ClusteredSeries":
-        """The series in functions of the rank within each side of 1/2 (4a)."""
+        """The same number of terms in functions of the rank within each side of 1/2 (4a) instead of the rank of all rows."""
         basis = rank_basis(self.cells, len(self.functions), by_side=True)
         return replace(self, functions=basis_functions(basis, self.cells)[0])
 
     @cached_property
     def lower_risk(self) -> "ClusteredSeries":
-        """The series by side of 1/2 if its risk is lower by more than one standard error (9a), else this one."""
+        """`by_side` if its smallest risk is lower than that of this series by more than one standard error (9a), else this one.
+
+        The standard error is the root of the null variance of `by_side`. With few distinct scores (4b), or without rows on both
+        sides of 1/2, it is this series.
+        """
         if self.cells.few_scores[0] or not self.cells.sides.small.any():
             return self
         gain = self._risk.min() - self.by_side._risk.min()
@@ -103,38 +107,45 @@ class ClusteredSeries:
 
     @cached_property
     def sums(self) -> Float64s:
-        """Contribution of every cluster to the coefficients, s of (20), shape (J, K)."""
+        """Contributions of clusters to the coefficients, shape (J, K): s_gk = sum over its rows of phi_k(c) (y - c), over n."""
         products = np.tile(self.functions[: self.terms], 2) * self._residuals
         return self._cluster_sums(products) / self.n
 
     @cached_property
     def coefficients(self) -> Float64s:
-        """Coefficients of the series (5), shape (K,)."""
+        """Coefficients of the series (5), the sums of `sums` over clusters, shape (K,)."""
         return np.asarray(self.sums.sum(axis=0))
 
     @cached_property
     def theta(self) -> Float64s:
-        """The estimate of the squared error with 1, ..., K terms (20), shape (K,)."""
+        """The estimates of the squared error with 1, ..., K terms (20), shape (K,); they may be negative.
+
+        The cumulative sum over terms of coefficient^2 - sum_g s_g^2, over the share of pairs of rows from different clusters.
+        """
         return np.cumsum(self.coefficients**2 - (self.sums**2).sum(axis=0)) / self._between_share
 
     @cached_property
     def _risk(self) -> Float64s:
-        """The risk (9) with 1, ..., K terms, shape (K,)."""
+        """The risk (9) with k = 1, ..., K terms, shape (K,): -theta_k + 2 (sum of the variances of the first k coefficients)."""
         return -self.theta + PENALTY * np.cumsum(self._covariance.diagonal())
 
     @cached_property
     def order(self) -> int:
-        """Number of terms that minimises the risk; all of them where scores are few (4b)."""
+        """Number of terms, 1 to K, of the smallest risk; K where there are no more distinct scores than terms (4b)."""
         return len(self.theta) if self.cells.few_scores[0] else int(np.argmin(self._risk)) + 1
 
     @cached_property
     def gap(self) -> Float64s:
-        """Fitted outcome rate minus score, shape (G,)."""
+        """Fitted outcome rate minus score of every cell with `order` terms, shape (G,)."""
         return self.coefficients[: self.order] @ self.functions[: self.order]
 
     @cached_property
     def value(self) -> float:
-        """The root-mean-square error, corrected by Jensen's inequality (14) where it is significant; between 0 and 1."""
+        """The root-mean-square error, sqrt(max(theta, 0)) with theta of `order` terms, at most 1.
+
+        A theta above 1.645 standard deviations of noise, sqrt(2) |V|_F with V the covariance of the coefficients, is corrected
+        first by Jensen's inequality (14), except where scores are few (4b).
+        """
         power, chosen = self.theta[self.order - 1], self._covariance[: self.order, : self.order]
         if power > SIGNIFICANCE_GATE * np.sqrt(2 * (chosen**2).sum()) and not self.cells.few_scores[0]:
             power = jensen_corrected(power, self._slope, self._curvature)
@@ -142,7 +153,7 @@ class ClusteredSeries:
 
     @property
     def _clusters(self) -> int:
-        """Number of clusters."""
+        """Number of clusters J."""
         return int(self.weights.shape[1])
 
     @cached_property
@@ -152,44 +163,56 @@ class ClusteredSeries:
 
     @cached_property
     def _residuals(self) -> Float64s:
-        """Residual of a zero, then of a one in every cell, shape (2 G,)."""
+        """Residual -c of a zero in every cell, then residual 1 - c of a one in every cell, shape (2 G,)."""
         return np.concatenate([-self.scores, 1 - self.scores])
 
     def _cluster_sums(self, values: Float64s) -> Float64s:
-        """Sum values of the zeros, then of the ones of every cell, shape (..., 2 G), over clusters, shape (J, ...)."""
+        """Sum values of rows by cluster with their weights, shape (J, ...).
+
+        `values`, shape (..., 2 G), are those of a zero in every cell, then those of a one in every cell.
+        """
         return np.asarray(self.weights.T @ values.T)
 
     @cached_property
     def _between_share(self) -> float:
-        """Share of pairs of rows that belong to different clusters."""
+        """Share of ordered pairs of rows in different clusters, 1 - sum_g (n_g / n)^2 with n_g the weight of cluster g."""
         return 1 - float(((self._rows / self.n) ** 2).sum())
 
     @cached_property
     def _covariance(self) -> Float64s:
-        """Cluster-robust covariance of the coefficients, shape (K, K)."""
+        """Cluster-robust covariance of the coefficients, shape (K, K): sum_g d_g d_g' over `_between_share`.
+
+        d_g = s_g - (n_g / n) coefficients, with s_g the row of cluster g in `sums` and n_g its weight.
+        """
         centered = self.sums - (self._rows / self.n)[:, None] * self.coefficients
         return centered.T @ centered / self._between_share
 
     @cached_property
     def _null_covariance(self) -> Float64s:
-        """Covariance of the coefficients of independent calibrated rows (10), shape (K, K)."""
+        """Covariance of the coefficients of independent calibrated rows (10), mean of phi_j phi_k c (1 - c) over n, shape (K, K).
+
+        Where all outcomes are equal, J takes the place of n.
+        """
         functions, variances = self.functions[: self.terms], self.scores * (1 - self.scores)
         independent = self._clusters if self.one_sided else self.n
         return (functions * (self.cells.shares[0] * variances / independent)) @ functions.T
 
     @cached_property
     def _null_variance(self) -> float:
-        """The variance a of the estimate with all terms under calibration, by the larger of both covariances."""
+        """The variance a of the estimate with K terms under calibration: 2 |V|_F^2, the larger of both covariances V."""
         return 2 * max(float((v**2).sum()) for v in (self._covariance, self._null_covariance))
 
     @cached_property
     def _mean_square(self) -> float:
-        """Mean squared gap of the fitted curve over rows."""
+        """Mean of gap^2 over rows."""
         return float((self.cells.shares[0] * self.gap**2).sum())
 
     @cached_property
     def _slope(self) -> float:
-        """The coefficient b of theta in the variance (13)."""
+        """The coefficient b of theta in the variance (13): 4 beta' V beta / mean gap^2, the larger of both covariances V.
+
+        beta and V are those of the first `order` terms. Without a gap, 4 times the mean variance of the K coefficients.
+        """
         covariances = self._covariance, self._null_covariance
         if self._mean_square <= 0:
             return 4 * float(max(v.diagonal().mean() for v in covariances))
@@ -198,7 +221,10 @@ class ClusteredSeries:
 
     @cached_property
     def _curvature(self) -> float:
-        """The coefficient e of theta^2 in the variance (13)."""
+        """The coefficient e of theta^2 in the variance (13); 0 without a gap.
+
+        The sum over clusters of (sum over rows of (gap^2 / mean gap^2 - 1) / n)^2.
+        """
         if self._mean_square <= 0:
             return 0.0
         relative = np.tile(self.gap**2 / self._mean_square - 1, 2)
@@ -208,7 +234,10 @@ class ClusteredSeries:
 
     @cached_property
     def pivot(self) -> Pivot:
-        """The estimate of the series with all its terms and its variance, for (17)."""
+        """The estimate with K terms and its variance a + b theta + e theta^2, from which limits are computed (17).
+
+        The estimate for upper limits is the largest of theta_K and those of windows (16c), with 2 K and 4 K windows.
+        """
         center = float(self.theta[-1])
         return Pivot(
             center=np.array([center]),
@@ -220,9 +249,10 @@ class ClusteredSeries:
         )
 
     def estimate(self, level: float, norm: float = 2) -> tuple[float, float, Interval]:
-        """Compute the error of norm 1 or 2, its signed power, and its confidence interval, which contains the error.
+        """Compute (error, signed power, confidence interval) for norm 1 or 2; the interval contains the error.
 
-        Where Student's quantile is above 8, as for two clusters at 95 %, the limits are 0 and 1.
+        The power is error^norm, or theta (at most 0) where the error is 0. Where Student's quantile is 8 or more, as for two
+        clusters at 95 %, the limits are 0 and 1.
         """
         from scipy.special import ndtr, stdtrit
 
@@ -239,9 +269,9 @@ class ClusteredSeries:
         return value, power, Interval(low, high, level, "clustered rank series")
 
     def test(self, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> tuple[float, float]:
-        """Test calibration by the statistic (18) with signs of whole clusters flipped (wild bootstrap, Liu 1988).
+        """Test calibration with random signs for residuals of whole clusters (wild bootstrap, Liu 1988): (statistic, p-value).
 
-        Returns the statistic and its p-value; 0 and 1 where no cluster has a residual.
+        The statistic is (18), of the coefficients and the sum over clusters of s s'. Without a residual other than 0: (0, 1).
         """
         options.resamples(resamples)
         generator = options.generator(rng)
@@ -255,7 +285,11 @@ class ClusteredSeries:
     # ------------------------------------------------------------------ parts of the pivot
 
     def _window_estimate(self, windows_per_term: int) -> float:
-        """Estimate theta by products of different clusters within windows (16b)."""
+        """Estimate theta by products of residuals of different clusters within `windows_per_term` K windows of the rank (16b).
+
+        The mean over windows, by their rows, of sum_{g != g'} R_g R_g' / sum_{g != g'} n_g n_g', with R_g the sum of residuals
+        and n_g the weight of cluster g in the window; 0 for windows of one cluster.
+        """
         rows, residuals = self._window_sums(windows_per_term * self.terms)
         window_rows, window_residuals = _line_sums(rows), _line_sums(residuals)
         pairs = window_rows**2 - _line_sums(rows.power(2))
@@ -263,7 +297,10 @@ class ClusteredSeries:
         return float(weights @ (window_residuals**2 - _line_sums(residuals.power(2))))
 
     def _window_sums(self, windows: int) -> tuple[Any, Any]:
-        """Sum the weights and the residuals of every cluster in every window, sparse matrices of shape (windows or more, J)."""
+        """Sum weights and residuals of every cluster in every window: two sparse matrices (weights, residuals), (windows, J).
+
+        There may be more windows than asked for, as the numbers on both sides of 1/2 are rounded, and empty ones.
+        """
         from scipy.sparse import csr_array
 
         window = np.tile(window_index(self.cells, np.array([windows]))[0], 2)
@@ -273,10 +310,10 @@ class ClusteredSeries:
         return rows, residuals
 
     def _unexpected_outcomes(self) -> UnexpectedOutcomes:
-        """Count unexpected outcomes, divided by their design effect.
+        """Count outcomes on the other side of 1/2 than their scores, and rows, divided by the design effect of that count.
 
-        The design effect is the variance of the number of a cluster over that of independent rows, and at least 1. One cluster
-        of unexpected outcomes is added to both, since none would leave it undefined.
+        The design effect is the variance of the number of a cluster over that of independent rows, and at least 1. One cluster of
+        unexpected outcomes is added to both, since none would leave it undefined.
         """
         prediction = predicted_outcome(self.scores)
         by_cluster = self._cluster_sums(np.concatenate([prediction, 1 - prediction]))

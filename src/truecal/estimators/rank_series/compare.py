@@ -31,7 +31,7 @@ _MIN_VARIANCE = 1e-40  # derived: an estimate of 1e-20 squared; so that no divis
 
 @dataclass(frozen=True, eq=False)
 class UnitNoise:
-    """Contributions of every unit (row, cluster, cell) to the noise of the estimate of one model."""
+    """Contributions of every unit (row, cluster or cell) to the noise of a model's coefficients and mean squared gap."""
 
     coefficients: Float64s  # (K,)
     sums: Float64s  # (units, K) noise of every coefficient: its covariance is sums' sums
@@ -41,7 +41,7 @@ class UnitNoise:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One model of a comparison: its error, the pivot of its estimate, and the noise by units that both models may share."""
+    """One model of a comparison: its root-mean-square error, the pivot of its estimate, and its noise by units."""
 
     value: float
     pivot: Pivot
@@ -49,10 +49,10 @@ class Side:
     clusters: int | None = None  # whose noise is Student's; None: independent rows
 
     def limits(self, other: "Side", level: float, *, paired: bool) -> tuple[float, float, float]:
-        """Compute the lower and upper limit of this error minus the other's, and the two-sided p-value of no difference.
+        """Compare two models: (lower, upper) limits of this error minus the other's, and the two-sided p-value of no difference.
 
         `paired` says that both models have the same units in the same order. Limits contain 0 if p is at least 1 - level; of the
-        same model twice they are 0, with p = 1.
+        same model twice they are 0, with p = 1. Exchanging the models exchanges the limits and their signs.
         """
         if paired and self.value == other.value and np.array_equal(self.noise.sums, other.noise.sums):
             return 0.0, 0.0, 1.0  # the same model twice
@@ -71,9 +71,10 @@ class Side:
 
 
 def comparison_side(data: Sample | Profile, units: Units | None = None) -> Side:
-    """Build one model of a comparison from its rows by `units`, of at least two; without units it can only be compared unpaired.
+    """Build one model of a comparison from its rows by `units`: rows, rows of one key, or clusters; one unit raises InputError.
 
-    The latter is for a profile, as of a sketch, or for a sample of other rows than those of the other model.
+    Without units it can only be compared unpaired: a profile, as of a sketch, or a sample of other rows than those of the other
+    model.
     """
     if units is None:
         return _unpaired_side(data.profile if isinstance(data, Sample) else data)
@@ -83,13 +84,20 @@ def comparison_side(data: Sample | Profile, units: Units | None = None) -> Side:
 
 
 def _series_by_side(profile: Profile) -> SeriesFit:
-    """Fit the series by side of 1/2 (4a), so that two models have the same terms also where one of their values is by all ranks."""
+    """Fit the series in functions of the rank within each side of 1/2 (4a), without comparing its risk with the other series.
+
+    So two models have the same functions also where the value of one is by the rank of all rows.
+    """
     cells = rank_cells(profile)
     return unrefuted(fit_basis(cells, rank_basis(cells, by_side=True)))
 
 
 def _unpaired_side(profile: Profile) -> Side:
-    """Build one model with cells as units: the noise has the covariance of the fitted coefficients at the fitted rates."""
+    """Build one model of independent rows with rank cells as units, whose squared gaps have no noise here.
+
+    The noise has the covariance of the fitted coefficients with outcomes at the fitted rates T: mean of phi_j phi_k T (1 - T),
+    over n.
+    """
     value, fit = float(next(fit_series(profile)).value[0]), _series_by_side(profile)
     deviations = np.sqrt(fit.rate * (1 - fit.rate) / fit.cells.n[0])
     sums = (fit.basis[0] * deviations).T
@@ -97,7 +105,7 @@ def _unpaired_side(profile: Profile) -> Side:
 
 
 def _row_side(sample: Sample, units: Units) -> Side:
-    """Build one model with rows, or with rows of the same key, as units."""
+    """Build one model with rows, or groups of rows of the same key, as units; its value is that of all rows as independent."""
     value = float(next(fit_series(sample.profile)).value[0])
     grouped = sample.with_units(units.of_row)
     cells, weights = incidence(grouped.profile, units.of_row[grouped.order], units.count, MAX_CELLS)
@@ -109,7 +117,7 @@ def _row_side(sample: Sample, units: Units) -> Side:
 
 
 def _cluster_side(sample: Sample, units: Units) -> Side:
-    """Build one model with clusters as units, and more terms than the value has.
+    """Build one model with clusters as units; its noise has up to six terms, a sixth of the clusters, its value fewer.
 
     Noise that both models share cancels in a difference, so that more terms are affordable; the bias of too few does not cancel.
     """
@@ -132,9 +140,10 @@ def _cluster_side(sample: Sample, units: Units) -> Side:
 def _unit_noise(
     coefficients: Float64s, functions: Float64s, order: int, scores: Float64s, weights: object
 ) -> UnitNoise:
-    """Sum functions times residuals of the fit, and squared gaps, by unit; `weights` are those of `incidence`, (2 G, units).
+    """Sum by unit: functions times residuals of the fit, over n, and squared gaps less their mean, over n.
 
-    `functions` have shape (K, G), of which the first `order` make the fit; `scores` have shape (G,).
+    `coefficients` (K,) and `functions` (K, G): the first `order` of them make the fit; `scores` (G,). `weights` (2 G, units) are
+    those of `incidence`: zeros, then ones of every cell.
     """
     zeros, ones = weights[: len(scores)], weights[len(scores) :]  # type: ignore[index]
     rows = zeros + ones
@@ -159,7 +168,11 @@ class CommonNoise:
 
     @classmethod
     def of_pair(cls, first: UnitNoise, second: UnitNoise) -> "CommonNoise":
-        """Compute the correlations from the noise of the same units in both models."""
+        """Compute the correlations from the noise of the same units in both models.
+
+        With V the covariance of all coefficients: |V_12|^2 / (|V_11| |V_22|) in Frobenius norms, `_linear_variance`, and the
+        cosine of both vectors of squared gaps. 0 where a norm is 0.
+        """
         joint, terms = _joint_covariance(first, second, paired=True), len(first.coefficients)
         blocks = joint[:terms, :terms], joint[terms:, terms:], joint[:terms, terms:]
         squares = [float((block**2).sum()) for block in blocks]
@@ -170,15 +183,20 @@ class CommonNoise:
 
 
 def _joint_covariance(first: UnitNoise, second: UnitNoise, *, paired: bool) -> Float64s:
-    """Compute the covariance of the coefficients of both models, shape (K_1 + K_2, K_1 + K_2); not `paired`: blocks of zeros."""
+    """Compute the covariance of the coefficients of both models, shape (K_1 + K_2, K_1 + K_2), from sums by unit.
+
+    Its blocks are sums_a' sums_b; those of different models are 0 unless `paired`.
+    """
     cross = first.sums.T @ second.sums if paired else np.zeros((len(first.coefficients), len(second.coefficients)))
     return np.block([[first.sums.T @ first.sums, cross], [cross.T, second.sums.T @ second.sums]])
 
 
 def _linear_variance(first: UnitNoise, second: UnitNoise, joint: Float64s) -> float:
-    """Estimate the variance D of the linear part of X_1 - X_2 from the coefficients of both models; not below 0.
+    """Estimate the variance D of the linear part of X_1 - X_2: 4 max(f - w^2 / f, 0), or 0 where f is not positive.
 
-    It has all terms of their difference, and the chosen terms of their mean. `joint` is the covariance of the coefficients.
+    With beta the coefficients of both models and C their covariance `joint` with the sign of the cross blocks turned, f is beta'
+    C beta less its mean if beta were noise only, and w its standard deviation then. beta has all terms of the difference of both
+    models, and of their mean those that either curve uses.
     """
     counts = len(first.coefficients), len(second.coefficients)
     signs = np.repeat([1.0, -1.0], counts)
@@ -196,7 +214,10 @@ def _linear_variance(first: UnitNoise, second: UnitNoise, joint: Float64s) -> fl
 
 
 class JointDistribution:
-    """The distribution (21) of the estimates X of two models at any pair of true errors, by 2000 fixed draws."""
+    """The distribution (21) of the estimates X = (X_1, X_2) of two squared errors, at any pair of true errors.
+
+    By 2000 draws with a fixed seed: 1000 and their mirror images.
+    """
 
     def __init__(self, first: Side, second: Side, *, paired: bool) -> None:
         self._pivots = first.pivot, second.pivot
@@ -230,9 +251,11 @@ class JointDistribution:
     # ------------------------------------------------------------------ tails and limits
 
     def tail(self, differences: Float64s) -> Float64s:
-        """Compute the smaller tail probability of the statistic (22) at every difference of errors, shape (differences,).
+        """Compute the smaller tail probability of T_d (22) for every difference d of the errors, shape (differences,).
 
-        Where windows give other estimates than the series, each tail is the larger one of both.
+        The share of draws of X, at the pair of errors with the difference d nearest to the observed X, whose T_d reaches the
+        observed one, from above or from below. Where windows give other estimates than the series, each tail is the larger one of
+        both.
         """
         tails = np.zeros((2, len(differences)))
         for observed in self._observed:
@@ -242,7 +265,10 @@ class JointDistribution:
         return tails.min(axis=0)
 
     def limit(self, end: float, tail: float) -> float:
-        """Find the last difference, from that of the estimates towards `end` (-1 or 1), whose `tail` is not below the given one."""
+        """Find the end of the differences of errors whose `tail` is at least the given one, from the estimate towards `end`.
+
+        `end` is -1.0 or 1.0. The search is on a grid that is refined to 1e-6; `end` where all differences have such a tail.
+        """
         # Start where T_d of (22) is zero
         first, second = self._observed[0]
         accepted = float(np.sqrt(max(first, 0.0)) - np.sqrt(max(second, 0.0)))
@@ -260,9 +286,10 @@ class JointDistribution:
         return float(accepted)
 
     def nearest_errors(self, differences: Float64s, observed: tuple[float, float]) -> tuple[Float64s, Float64s]:
-        """Find the pair of errors of each difference that is nearest to the observed X, two arrays of shape (differences,).
+        """Find, for every difference d, the errors (e_1, e_2) with e_1 - e_2 = d whose squares are nearest to `observed` X.
 
-        Nearest in the Mahalanobis distance by the covariance of X at the nearest pair, found by two rounds.
+        Two arrays of shape (differences,). Nearest in the Mahalanobis distance by the covariance of X, which is computed at the
+        pair found so far, in two rounds; the sum of the errors is between |d| and 2 - |d|.
         """
         smallest = np.abs(differences)
         largest = 2.0 - smallest
@@ -283,9 +310,10 @@ class JointDistribution:
     # ------------------------------------------------------------------ moments and draws
 
     def linear_deviations(self, errors: tuple[Float64s, Float64s]) -> tuple[list[Float64s], Float64s]:
-        """Compute the standard deviations of 2 e L of both models at each pair of errors, and the correlation of L, (pairs,) each.
+        """Compute the standard deviations [of model 1, of model 2] of 2 e L (21) and the correlation of both L, (pairs,) each.
 
-        With D known they are raised, where needed, so that the variance of their difference can be D.
+        A deviation is e sqrt(b(e^2)). With D known, deviations are raised where they are too short for a triangle with sqrt(D),
+        and the angle between them gives the correlation (where an error is 0, the root of that without errors); else it is 0.
         """
         slopes = [np.sqrt(p.slope_at(e * e)) for p, e in zip(self._pivots, errors, strict=True)]
         deviations = [e * slope for e, slope in zip(errors, slopes, strict=True)]
@@ -306,7 +334,7 @@ class JointDistribution:
         return deviations, np.where(product > 0, np.clip(cosine, -1.0, 1.0), without_error)
 
     def covariance(self, errors: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s, Float64s]:
-        """Compute the variances of X of both models and their covariance at each pair of errors, shape (pairs,) each."""
+        """Compute (Var X_1, Var X_2, Cov(X_1, X_2)) at each pair of true errors (e_1, e_2), shape (pairs,) each."""
         linear, correlation = self.linear_deviations(errors)
         curved = [np.sqrt(s) * e**2 for s, e in zip(self._curvatures, errors, strict=True)]
         variances = [
@@ -319,7 +347,7 @@ class JointDistribution:
         return variances[0], variances[1], np.clip(cross, -bound, bound)
 
     def draw(self, errors: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s]:
-        """Draw X of both models (21) at every pair of errors, shape (pairs, draws) each."""
+        """Draw X_1 and X_2 (21) at every pair of true errors (e_1, e_2), (pairs, 2000) each, with the same noise each time."""
         deviations, correlation = self.linear_deviations(errors)
         linear = _correlate(self._linear, correlation[:, None])
         curved = _correlate(self._curved, np.full((1, 1), self._common.curvature_correlation))
@@ -341,18 +369,30 @@ class JointDistribution:
 
 
 def _correlate(standard: Float64s, correlation: Float64s) -> tuple[Float64s, Float64s]:
-    """Turn two standard normals, shape (2, draws), into a pair with the given correlation, shape (pairs, draws) each."""
+    """Combine two standard normals a and b, the rows of `standard` (2, draws): (a, r a + sqrt(1 - r^2) b), r the correlation.
+
+    `correlation` has shape (pairs, 1); the first result has shape (1, draws), the second (pairs, draws).
+    """
     return standard[:1], correlation * standard[0] + np.sqrt(1 - correlation**2) * standard[1]
 
 
 def _statistic(difference: Float64s, first: Float64s | float, second: Float64s | float) -> Float64s:
-    """Compute T_d of (22) for estimates of two squared errors; 0 where the estimates have the difference d of their roots."""
+    """Compute T_d of (22), X_1 - X_2 - d max(sqrt(max(2 (X_1 + X_2) - d^2, 0)), |d|), with d the difference of two errors.
+
+    Arguments broadcast. It falls in d, and is 0 where X_1 and X_2 are positive and their roots differ by d.
+
+    >>> _statistic(np.float64(0.0), 0.09, 0.04).round(12), abs(_statistic(np.float64(0.1), 0.09, 0.04)).round(12)
+    (np.float64(0.05), np.float64(0.0))
+    """
     error_sum = np.sqrt(np.maximum(2 * (first + second) - difference**2, 0.0))
     return np.asarray(first - second - difference * np.maximum(error_sum, np.abs(difference)))
 
 
 def _upper_tail(drawn: Float64s, statistic: Float64s) -> Float64s:
-    """Estimate the share of draws, shape (m, draws), at or above the statistic, shape (m,); exponential below a share of 2 %."""
+    """Estimate the share of draws, shape (m, draws), at or above the statistic, shape (m,); exponential below a share of 2 %.
+
+    Beyond the quantile q of 98 % it is 0.02 exp(-(statistic - q) / (mean of the top 2 % - q)).
+    """
     draws = drawn.shape[1]
     counted = int(_COUNTED_TAIL * draws)
     top = np.partition(drawn, draws - counted, axis=1)[:, draws - counted :]

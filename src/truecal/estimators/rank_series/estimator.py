@@ -87,7 +87,10 @@ class RankSeries(Estimator):
         options.level(self.level)
 
     def estimate(self, profile: Profile) -> Findings:
-        """Compute the power of the error of every dataset, shape (batch,); `unselected` is the estimate with all terms."""
+        """Compute the power of the error of every dataset, shape (batch,), as `_signed_power` does.
+
+        `unselected` is the estimate of the squared error with all terms, of any norm.
+        """
         powers, estimates = [], []
         for cells in cell_parts(profile):
             if self.norm == 2 and profile.batch > 1 and cells.few_scores.all():  # resamples of few cells need no fit
@@ -138,7 +141,7 @@ class RankSeries(Estimator):
             yield report(self, profile, Findings(powers[i : i + 1], None, warnings, curve, interval))
 
     def _limits(self, fit: SeriesFit) -> tuple[Float64s, Float64s]:
-        """Compute the limits of the error of every dataset, shape (m,) each, widened to contain the value.
+        """Compute the lower and upper limit of the error of every dataset in [0, 1], widened to contain the value, (m,) each.
 
         Where all scores are equal they are those of `one_score_limits`.
         """
@@ -179,7 +182,7 @@ class RankSeries(Estimator):
         return test_calibration(profile, resamples, options.generator(rng))
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        """Bound the power of all rows: by rounding (proved) where every cell has one score, else by probing orders of rows."""
+        """Bound the power of all rows by rounding (proved) where every cell has one score, else by `sketch_error` (probed)."""
         range_ = super().sketch_bound(cells, estimate)
         if not (cells.low < cells.high).any():
             return range_
@@ -190,7 +193,7 @@ class RankSeries(Estimator):
 
 
 def _signed_power(fit: SeriesFit, norm: float) -> Float64s:
-    """Compute the error to the power `norm` of every dataset, shape (m,), or the signed estimate (8) where that is not positive."""
+    """Compute error^norm of every dataset, shape (m,); where the value is 0, the estimate (8) of the squared error, at most 0."""
     return np.where(fit.value > 0, fit.error(norm) ** norm, np.minimum(fit.power, 0.0))
 
 
@@ -210,9 +213,9 @@ def _warnings(profile: Profile, *, one_score: bool) -> tuple[str, ...]:
 def sketch_error(norm: float, profile: CellProfile, estimate: Estimate) -> float:
     """Estimate how far the value of all rows may be from that of the cells of a sketch; 1 with importance weights.
 
-    The bound is probed, not proved, because the number of terms can change with any row. Rows inside the cells are put
-    into orders that change the value much, and four times the largest change is returned, or that to the value with any other
-    number of terms whose risk may then be the smallest.
+    The bound is probed, not proved, because the number of terms can change with any row. Rows inside the cells are put into
+    orders that change the value much, and four times the largest change is returned, or, if larger, the distance to the value
+    with any other number of terms whose risk may then be the smallest.
     """
     if not profile.counted:
         return 1.0  # the spread of importance weights inside cells is not stored
@@ -233,14 +236,21 @@ def sketch_error(norm: float, profile: CellProfile, estimate: Estimate) -> float
 
 
 def _probes(profile: CellProfile, estimate: Estimate) -> list[SeriesFit]:
-    """Fit the series to the cells as ties, and to rows in the probed orders, split in two per cell and in small pieces."""
+    """Fit the series to the rows of a sketch in three ways: cells as ties (one dataset), then in the four `_probed_orders`.
+
+    In these orders each cell is one score of zeros and one of ones, or up to 1024 pieces (batches of four).
+    """
     orders = _probed_orders(profile, estimate)
     profiles = profile.tied(), split_mixed_cells(profile, orders), profile.ordered(MAX_CELLS, orders)
     return [fit_cells(rank_cells(rows)) for rows in profiles]
 
 
 def _probed_orders(profile: CellProfile, estimate: Estimate) -> NDArray[np.bool_]:
-    """Return four orders: cells where zeros come first are those where the fitted gap rises, falls, all, none; bool (4, cells)."""
+    """Return four orders of the rows in cells, bool (4, cells): whether the zeros of a cell come before its ones.
+
+    They do where the fitted gap rises with the score, where it does not, in all cells, in none. Without a fitted curve the first
+    two are all and none.
+    """
     everywhere = np.ones(profile.rows, bool)
     rises = everywhere
     if estimate.curve is not None and profile.rows > 1:

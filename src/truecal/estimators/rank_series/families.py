@@ -37,8 +37,9 @@ _REFUTED = 1e300  # derived: a finite number beyond every statistic: that of an 
 def label_test(samples: Sequence[Sample], shares: Float64s, redraws: int, rng: np.random.Generator) -> float:
     """Compute the p-value of calibration in all classes, by labels redrawn from the probabilities of their rows.
 
-    The statistic is the sum over classes of (18), weighted by `shares`, shape (classes,). One label is drawn per row, so that the
-    outcomes of different classes are correlated as in the data. The samples are those of a class-wise lens on independent rows.
+    The statistic is the sum over classes of (18), weighted by `shares`, shape (classes,); the p-value is (1 + redraws that reach
+    it) / (1 + redraws). One label is drawn per row, so that the outcomes of different classes are correlated as in the data. The
+    samples are those of a class-wise lens on independent rows, one per class, rows in the same order.
     """
     probs = np.stack([sample.scores.astype(np.float64) for sample in samples])
     labels = redraw_labels(label_ends(probs), redraws, rng)
@@ -55,9 +56,9 @@ def label_test(samples: Sequence[Sample], shares: Float64s, redraws: int, rng: n
 
 
 def _class_statistics(sample: Sample, draw: Indices, row: Indices, redraws: int) -> tuple[float, Float64s]:
-    """Compute the statistic (18) of one class, observed and redrawn, shape (redraws,); 0 where its scores are all 0 or 1.
+    """Compute the statistic (18) of one class: observed, and of redraws, shape (redraws,); 0 where its scores are all 0 or 1.
 
-    The class is the label of `row[i]` in redraw `draw[i]`, both of shape (ones,).
+    In redraw `draw[i]` row `row[i]` has the class as its label, both of shape (ones,); all other rows have not.
     """
     from scipy.sparse import csr_array
 
@@ -118,7 +119,7 @@ class Family:
             self._append(number, *self._test_units(part, flips))
 
     def add_profiles(self, profiles: Iterable[Profile], groups: Iterable[int]) -> None:
-        """Add one dataset of independent rows, or of the cells of a sketch, for each of these groups, in the same order."""
+        """Add one dataset of independent rows, or of the cells of a sketch, for each of these numbers of groups, in order."""
         cells = (collapse(profile, _FAMILY_CELLS) for profile in profiles)
         tests = (test for _, batch in stacked_cells(cells) for test in smooth_tests(batch))
         for number, (statistic, null) in zip(groups, tests, strict=True):
@@ -131,7 +132,11 @@ class Family:
         self._nulls.append(null)
 
     def adjusted(self) -> Float64s:
-        """Compute family-wise p-values of all groups, shape (groups,), by stepping down from the largest statistic."""
+        """Compute p-values of all groups, shape (groups,), adjusted by Westfall and Young's step-down maxT.
+
+        With groups in descending order of their statistics, that of the i-th is compared with the largest of redraws of the i-th
+        and all later groups, (1 + number that reach it) / (1 + redraws), made non-decreasing in i.
+        """
         observed, null = self._by_group()
         order = np.argsort(-observed, kind="stable")
         largest = np.maximum.accumulate(null[order][::-1], axis=0)[::-1]
@@ -141,7 +146,11 @@ class Family:
         return adjusted
 
     def _by_group(self) -> tuple[Float64s, Float64s]:
-        """Scale statistics by their tails; return the largest of each group (groups,) and of its redraws (groups, redraws)."""
+        """Standardise statistics by their null distributions; return the largest of each group (groups,) and of redraws.
+
+        A statistic becomes (statistic - q) / t, with q the 90 % quantile of its redraws and itself, t the mean excess over q,
+        averaged with that of all datasets. Redraws have shape (groups, resamples).
+        """
         observed, null, member = np.array(self._statistics), np.array(self._nulls), np.array(self._groups)
         # The data count like one more redraw, but not by more than twice the largest.
         statistics = np.column_stack([null, np.minimum(observed, 2 * null.max(axis=1) + 1)])
@@ -174,9 +183,9 @@ class Family:
 
 
 def flipped_statistics(sums: Float64s, signs: Float64s, covariance: Float64s) -> tuple[float, Float64s]:
-    """Compute the statistic (18) of the total of sums by unit, shape (J, K), and those with signs (flips, J), shape (flips,).
+    """Compute (18) of the total of `sums` by unit, shape (J, K), and of totals with `signs` (flips, J), shape (flips,).
 
-    Both are 0 where the covariance (K, K) has no positive variance.
+    The statistic is standardised by `covariance` (K, K); where that has no positive variance, all are 0.
     """
     if not (covariance.diagonal() > 0).any():
         return 0.0, np.zeros(len(signs))
@@ -187,7 +196,7 @@ def flipped_statistics(sums: Float64s, signs: Float64s, covariance: Float64s) ->
 class JointSigns:
     """A sign-flip test of calibration for many datasets on the same units.
 
-    The statistic is the weighted sum of those of `ClusteredSeries.test`; a cluster has the same sign in all datasets.
+    The statistic is the sum over datasets of (18), weighted by their shares; a unit has the same sign in all of them.
     """
 
     def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
@@ -196,10 +205,10 @@ class JointSigns:
         self._statistic, self._flipped = 0.0, np.zeros(resamples)
 
     def add(self, sums: Float64s, share: float, covariance: Float64s | None = None) -> None:
-        """Add a dataset by its sums by cluster, shape (J, K), with the weight `share` of its statistic.
+        """Add a dataset by its sums of functions times residuals by unit, shape (J, K), with the weight `share` of its statistic.
 
-        `covariance`, shape (K, K), is that of their total under calibration where it is known (10), else it is estimated from the
-        sums. One estimated from few ones is correlated with them: tests of many rare calibrated classes would reject too often.
+        `covariance`, shape (K, K), is that of their total under calibration where it is known (10), else sums' sums. One
+        estimated from few ones is correlated with them: tests of many rare calibrated classes would reject too often.
         """
         covariance = sums.T @ sums if covariance is None else covariance
         statistic, flipped = flipped_statistics(sums, self._signs, covariance)

@@ -33,16 +33,16 @@ _BLOCK_CELLS = 1 << 13  # derived: cells of all orders evaluated at a time: what
 
 
 class CurveMoments(NamedTuple):
-    """Moments of a fitted gap m that the variance of an estimate of theta consists of, shape (m,) each."""
+    """Moments over rows of a fitted gap m, with s^2 the variance of an outcome at the fitted rate, shape (m,) each."""
 
     mean_square: Float64s  # E[m^2]
-    slope: Float64s  # the coefficient b of theta (11)
-    curvature: Float64s  # the coefficient e of theta^2 (12)
+    slope: Float64s  # b of (11): 4 E[m^2 s^2] / (n E[m^2])
+    curvature: Float64s  # e of (12): (E[m^4] / E[m^2]^2 - 1) / n
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesFit:
-    """The series of every dataset of a batch, with as many terms as minimise the estimated risk.
+    """The series of m datasets, each with as many terms as minimise the estimated risk.
 
     It has more terms where that choice is refuted (9b), and all of them where scores are few (4b).
     """
@@ -56,16 +56,16 @@ class SeriesFit:
 
     @cached_property
     def power(self) -> Float64s:
-        """The estimate of the squared error with the chosen terms, shape (m,); may be negative."""
+        """The estimate of the squared error with the chosen terms, `theta[i, order[i] - 1]`, shape (m,); may be negative."""
         return self.theta[np.arange(len(self.order)), self.order - 1]
 
     @cached_property
     def gap(self) -> Float64s:
-        """Fitted outcome rate minus score, shape (m, G)."""
+        """Fitted outcome rate minus score with the chosen terms, shape (m, G)."""
         return self.gap_of(self.order)
 
     def gap_of(self, order: Indices) -> Float64s:
-        """Evaluate the fit with the given numbers of terms (5), shape (m, G)."""
+        """Evaluate the fit with the first `order` terms, shape (m,), from 1 to K: sum_k beta_k phi_k (5), shape (m, G)."""
         coefficients = np.where(np.arange(self.basis.shape[1]) < order[:, None], self.coefficients, 0.0)
         fitted = (coefficients[:, None, :] @ self.basis)[:, 0]
         fitted /= np.sqrt(positive(self.cells.counts))
@@ -73,12 +73,12 @@ class SeriesFit:
 
     @cached_property
     def rate(self) -> Float64s:
-        """Fitted outcome rate, shape (m, G)."""
+        """Fitted outcome rate of every cell, its mean score plus `gap`, cut off at 0 and 1, shape (m, G)."""
         return np.clip(self.cells.scores + self.gap, 0.0, 1.0)
 
     @cached_property
     def moments(self) -> CurveMoments:
-        """Moments of the fitted gap; without a gap the slope is that of a gap of one size, and the curvature 0."""
+        """Moments of the fitted gap; without a gap the mean square and the curvature are 0, and the slope is 4 E[s^2] / n."""
         shares, n, square = self.cells.shares, self.cells.n, self.gap * self.gap
         variance = self.rate * (1 - self.rate)
         mean_square = np.vecdot(shares, square)
@@ -90,14 +90,18 @@ class SeriesFit:
 
     @cached_property
     def null_covariance(self) -> Float64s:
-        """Covariance of all coefficients under calibration (10), shape (m, K, K)."""
+        """Covariance of the K coefficients under calibration (10), mean of phi_j phi_k c (1 - c) over n, shape (m, K, K)."""
         if self.basis is self.cells.basis:
             return self.cells.null_covariance
         return coefficient_covariance(self.basis, self.cells.null_variances, self.cells.n)
 
     @cached_property
     def value(self) -> Float64s:
-        """The root-mean-square error, corrected by Jensen's inequality (14) where it is significant, shape (m,); in [0, 1]."""
+        """The root-mean-square error, sqrt(max(power, 0)), at most 1, shape (m,).
+
+        A power above 1.645 sqrt(2) |V|_F, V the null covariance of the chosen terms, is corrected first by Jensen's inequality
+        (14), except where scores are few (4b).
+        """
         cells, power = self.cells, np.maximum(self.power, 0.0)
         # The covariance itself is needed only where a bound does not decide on significance: the basis has length 1, so
         # |V|_F <= max c (1 - c) sqrt(terms) / n.
@@ -114,11 +118,11 @@ class SeriesFit:
         return np.minimum(np.sqrt(np.where(significant, corrected, power)), 1.0)
 
     def error(self, norm: float) -> Float64s:
-        """Compute the error of norm 2, or of norm 1 by the shape of the fitted curve (26), shape (m,)."""
+        """Compute the error, shape (m,): for norm 2 `value`, for norm 1 `value` mean|gap| / rms(gap) (26)."""
         return self.value if norm == 2 else self.value * shape_ratio(self.cells, self.gap)
 
     def errors_by_order(self, norm: float) -> Float64s:
-        """Compute the error of norm 1 or 2 with 1, ..., K terms, shape (m, K)."""
+        """Compute what `error(norm)` would be if the number of terms were 1, ..., K, shape (m, K); norm 1 or 2."""
         cells, errors = self.cells, np.empty_like(self.theta)
         scale = np.sqrt(cells.n)[:, None] / np.sqrt(positive(cells.counts))
         gap = np.zeros_like(cells.scores)
@@ -131,13 +135,17 @@ class SeriesFit:
 
 
 def shape_ratio(cells: RankCells, gap: Float64s) -> Float64s:
-    """Compute mean|m| / rms(m) of a fitted gap, 1 where it is zero, shape (m,)."""
+    """Compute mean|gap| / rms(gap) over rows, shape (m,), of gaps of cells, shape (m, G); 1 where all are 0."""
     rms = np.sqrt(np.vecdot(cells.shares, gap**2))
     return np.where(rms > 0, np.vecdot(cells.shares, np.abs(gap)) / positive(rms), 1.0)
 
 
 def jensen_corrected(power: Float64s, slope: Float64s | float, curvature: Float64s | float) -> Float64s:
-    """Correct an estimate of theta whose root is taken (14): theta + (b + e theta) / 4, with slope b and curvature e."""
+    """Correct an estimate of theta whose root is taken (14): power + (slope + curvature power) / 4.
+
+    >>> jensen_corrected(0.5, 0.25, 0.5)
+    0.625
+    """
     return power + (slope + curvature * power) / 4
 
 
@@ -145,9 +153,9 @@ def jensen_corrected(power: Float64s, slope: Float64s | float, curvature: Float6
 
 
 def fit_series(profile: Profile) -> Iterator[SeriesFit]:
-    """Fit the series of a batch; yield fits of consecutive datasets, in parts of bounded memory.
+    """Fit the series of a batch of datasets of independent rows; yield fits of consecutive datasets, in parts of bounded memory.
 
-    The fit of a single dataset is stored in the cache of its profile.
+    A single dataset gives one fit, which is stored in the cache of its profile.
     """
     if profile.batch > 1:
         yield from map(fit_cells, cell_parts(profile))
@@ -184,7 +192,10 @@ def fit_cells(cells: RankCells) -> SeriesFit:
 
 
 def fit_basis(cells: RankCells, basis: Float64s) -> SeriesFit:
-    """Fit the series in given functions (m or 1, K, G), with the number of terms that minimises the risk; see `SeriesFit`."""
+    """Fit the series in given functions (m or 1, K, G), each with the number of terms, 1 to K, of the smallest risk (9).
+
+    Of risks that agree to 1e-12 the fewest terms are taken; where scores are few (4b), all K.
+    """
     residuals = cells.residual_sums / np.sqrt(positive(cells.counts))
     projections = np.vecdot(basis, residuals[:, None, :])  # sqrt(n) times (5)
     theta, risk = _leave_one_out(cells, basis, residuals, projections)
@@ -195,9 +206,9 @@ def fit_basis(cells: RankCells, basis: Float64s) -> SeriesFit:
 
 
 def _one_standard_error_rule(fit: SeriesFit, by_side: SeriesFit) -> SeriesFit:
-    """Take the series by side of 1/2 where its risk is lower by more than one standard error (9a).
+    """Take, of every dataset, `by_side` where its smallest risk is lower by more than one standard error, else `fit` (9a).
 
-    The standard error is that of the estimate with all terms under calibration.
+    The standard error is sqrt(2) |V|_F, V the null covariance of all terms of `by_side`. Where scores are few (4b) it is `fit`.
     """
     gain = fit.risk.min(axis=1) - by_side.risk.min(axis=1)
     better = (gain > 0) & ~fit.cells.few_scores
@@ -218,9 +229,10 @@ def _one_standard_error_rule(fit: SeriesFit, by_side: SeriesFit) -> SeriesFit:
 
 
 def unrefuted(fit: SeriesFit) -> SeriesFit:
-    """Replace a refuted number of terms by the smallest one that is not refuted (9b); return the fit itself if there is none.
+    """Replace a refuted number of terms by the smallest one that is not refuted (9b); return the fit itself if none is refuted.
 
-    A number is refuted if the estimate with all terms is significantly above that with so many, at 5 % one-sided.
+    A number k is refuted if t = max(theta_k, 0) is below theta_K - 1.645 sqrt(a + b t + e t^2). It is replaced by the smallest j
+    with theta_j above that limit.
     """
     theta = np.maximum(fit.power, 0.0)
     excess = fit.theta[:, -1] - theta
@@ -248,11 +260,14 @@ def unrefuted(fit: SeriesFit) -> SeriesFit:
 def _leave_one_out(
     cells: RankCells, basis: Float64s, residuals: Float64s, projections: Float64s
 ) -> tuple[Float64s, Float64s]:
-    """Estimate theta (8) and its risk (9) for every number of terms, shape (m, K) each.
+    """Estimate theta (8) and its risk (9) with 1, ..., K terms, both of shape (m, K), from leave-one-out fits.
 
-    `residuals` are sums over cells divided by the root of the count, so that a cell contributes (e r + v) / (1 - h) and
+    theta_k is the mean of r_i m_{-i}, with r = y - c and m_{-i} the fit without row i; the risk is -theta_k + 2 max(L_k -
+    theta_k, 0), with L_k the mean of m_{-i}^2. Cells of a leverage above 0.95 are left out of all sums.
+
+    `residuals` (m, G) are sums over cells divided by the root of the count, so that a cell contributes (e r + v) / (1 - h) and
     (e^2 + v) / (1 - h)^2 to the two sums of (19), with e = r - fit and v the variation of residuals within the cell.
-    `projections`, shape (m, K), are their products with the basis. Cells of a leverage above 0.95 are left out of all sums.
+    `projections`, shape (m, K), are their products with the basis.
     """
     counts, n = positive(cells.counts)[:, None], cells.n[:, None]
     r, within = residuals[:, None], (cells.square_sums - residuals**2)[:, None]

@@ -36,7 +36,11 @@ MIN_WINDOW_ROWS = 16  # mean rows of a window; 8: 3 % longer at n = 300, none: 8
 
 
 class UnexpectedOutcomes(NamedTuple):
-    """Numbers of outcomes on the other side of 1/2 than their scores, shape (m,); half of those at 1/2."""
+    """Numbers of outcomes on the other side of 1/2 than their scores, of every dataset, shape (m,) each.
+
+    `observed` counts ones at scores below 1/2, zeros above, and half of the outcomes at 1/2; `expected` is the sum of min(c, 1 -
+    c), the number under calibration; `rows` is the sample size.
+    """
 
     observed: Float64s
     expected: Float64s
@@ -44,7 +48,7 @@ class UnexpectedOutcomes(NamedTuple):
 
     @classmethod
     def of_cells(cls, cells: RankCells) -> "UnexpectedOutcomes":
-        """Count unexpected outcomes, and sum their probabilities, in every dataset of a batch of cells."""
+        """Count them in every dataset of a batch of cells; all rows of a cell are taken to have its mean score."""
         counts, scores = cells.counts, cells.scores
         ones = np.clip(cells.residual_sums + counts * scores, 0.0, counts)
         prediction = predicted_outcome(scores)
@@ -53,7 +57,10 @@ class UnexpectedOutcomes(NamedTuple):
         return cls(np.maximum(observed.sum(axis=1), 0.0), expected.sum(axis=1), cells.n)
 
     def raise_limit(self, upper: Float64s, level: float) -> Float64s:
-        """Raise upper limits of the error, shape (m,), to the exact one of Clopper and Pearson (16d) where that is larger."""
+        """Return max(upper, q - expected / rows), shape (m,): q is the Clopper-Pearson upper limit of observed / rows (16d).
+
+        q has the one-sided level (1 + level) / 2; `upper` are upper limits of the error, shape (m,).
+        """
         # By Hoeffding's inequality the exact limit is seldom the larger one; then scipy need not be loaded.
         bound = (self.observed + 1) / self.rows + np.sqrt(-np.log(0.5 - level / 2) / (2 * self.rows))
         if (bound - self.expected / self.rows <= upper).all():
@@ -76,7 +83,11 @@ def predicted_outcome(scores: Float64s) -> Float64s:
 
 
 def one_score_limits(cells: RankCells, level: float) -> tuple[Float64s, Float64s]:
-    """Compute the exact limits of |rate - score| as if all scores were equal (16e), shape (m,) each."""
+    """Compute the lower and upper limit of |outcome rate - mean score| of every dataset (16e), shape (m,) each.
+
+    The limits q_1, q_2 of the rate are Clopper and Pearson's: max(q_1 - c, c - q_2, 0) and max(q_2 - c, c - q_1), c the mean
+    score.
+    """
     score = np.vecdot(cells.shares, cells.scores)
     ones = np.clip(cells.residual_sums.sum(axis=1) + cells.n * score, 0.0, cells.n)
     low, high = clopper_pearson(ones, cells.n, 0.5 - level / 2)
@@ -88,7 +99,7 @@ def one_score_limits(cells: RankCells, level: float) -> tuple[Float64s, Float64s
 
 @dataclass(frozen=True, eq=False)
 class Pivot:
-    """An estimate X of theta with Var(X) = a + b(theta) theta + e theta^2, one of each per dataset, shape (m,)."""
+    """An estimate X of theta, the squared error, with Var(X) = a + b(theta) theta + e theta^2, one per dataset, shape (m,)."""
 
     center: Float64s  # X of the lower limit
     null_variance: Float64s  # a
@@ -101,9 +112,10 @@ class Pivot:
     unexpected: UnexpectedOutcomes | None = None
 
     def slope_at(self, theta: Float64s | float) -> Float64s:
-        """Compute b(theta) of (16a), shape (m,): the slope of the fitted curve enlarged to theta, or of an error of another shape.
+        """Compute b(theta) of (16a), shape (m,): the slope of the fitted curve enlarged to a mean square of theta.
 
-        It does not decrease with theta, so that intervals of different levels nest. Without `slope_steps` it is constant.
+        Where an error proportional to sqrt(c (1 - c)) beyond the fitted one has a larger slope, half of the difference is added.
+        It does not decrease with theta, so that intervals of different levels nest. Without `slope_steps` it is `slope`.
         """
         if self.fitted_square is None or self.slope_steps is None:
             return self.slope + 0 * theta
@@ -117,7 +129,11 @@ class Pivot:
         return enlarged + OTHER_SHAPE * np.maximum(other_shape - enlarged, 0.0)
 
     def interval(self, level: float) -> tuple[Float64s, Float64s]:
-        """Compute the limits of the error, the roots of both ends of the set (17), shape (m,) each; raised by (16d)."""
+        """Compute the lower and the upper limit of the error, not of its square, shape (m,) each, in [0, 1].
+
+        They are the roots of the ends of the set of theta with (X - theta)^2 <= z^2 Var(X) (17), z the two-sided normal quantile.
+        The upper one is raised to that of `unexpected` (16d).
+        """
         z_squared = NormalDist().inv_cdf(0.5 + level / 2) ** 2
         lower = self._solve(self.center, self.slope, z_squared)[0]
         upper = self._solve(self.upper_center, self.slope, z_squared)[1]
@@ -130,7 +146,10 @@ class Pivot:
         return np.sqrt(lower), upper if self.unexpected is None else self.unexpected.raise_limit(upper, level)
 
     def _solve(self, center: Float64s, slope: Float64s, z_squared: float) -> tuple[Float64s, Float64s]:
-        """Solve the quadratic of (17) with a constant slope for both values of theta, in [0, 1], shape (m,) each."""
+        """Solve (x - theta)^2 = z^2 (a + b theta + e theta^2) for the lower and the upper theta, in [0, 1], shape (m,) each.
+
+        x = max(`center`, 0), b = `slope` at every theta, a and e those of the pivot.
+        """
         x = np.maximum(center, 0.0)
         leading = np.maximum(1 - z_squared * self.curvature, 0.0)
         half, product = x + z_squared * slope / 2, x**2 - z_squared * self.null_variance
@@ -144,7 +163,10 @@ class Pivot:
         return (self.upper_center - theta) / np.maximum(np.sqrt(variance), np.finfo(float).tiny)
 
     def p_value(self, error: float) -> Float64s:
-        """Compute the one-sided p-value of the hypothesis that the root of theta is at least `error`, shape (m,); above 0."""
+        """Compute the one-sided p-value of the hypothesis that the error, sqrt(theta), is at least `error`, shape (m,); above 0.
+
+        Phi(`z_score(error)`), or the p-value of `unexpected` if that is larger.
+        """
         from scipy.special import ndtr
 
         p = np.maximum(ndtr(self.z_score(error)), np.finfo(float).tiny)
@@ -152,7 +174,7 @@ class Pivot:
 
 
 def series_pivot(fit: SeriesFit) -> Pivot:
-    """Compute the pivot of the series with all its terms: no number of terms is selected."""
+    """Compute the pivot of the estimate with all K terms; slope and curvature are those of the curve of the chosen terms."""
     cells, (mean_square, slope, curvature) = fit.cells, fit.moments
     shares, variance = cells.shares, cells.null_variances
     return Pivot(
@@ -169,9 +191,10 @@ def series_pivot(fit: SeriesFit) -> Pivot:
 
 
 def slope_steps(cells: RankCells, gap: Float64s, slope: Float64s) -> Float64s:
-    """Compute the increase of b of (16a) between enlargements of a fitted gap, shape (len(ENLARGEMENTS) - 1, m).
+    """Compute the increase of b from one enlargement t of a fitted gap to the next, shape (len(ENLARGEMENTS) - 1, m) (16a).
 
-    A slope above that of independent rows, as clusters have, enlarges all of them in proportion.
+    At t, b is 4 E[gap^2 T (1 - T)] / (n E[gap^2]) with T = clip(c + t gap, 0, 1), or the largest b of a smaller t. `gap` has
+    shape (m, G). A `slope`, shape (m,), above that at t = 1, as clusters have, enlarges all of them in proportion.
     """
     shares, square = cells.shares, gap * gap
     rates = np.clip(cells.scores + _NODES[:, :, None] * gap, 0.0, 1.0)
@@ -185,7 +208,7 @@ def slope_steps(cells: RankCells, gap: Float64s, slope: Float64s) -> Float64s:
 
 
 def upper_center(cells: RankCells, center: Float64s) -> Float64s:
-    """Compute the largest of the series' estimate `center` and those of windows (16c), shape (m,).
+    """Compute the largest of the estimate `center`, shape (m,), and those of 2 K and 4 K windows (16c), shape (m,).
 
     Windows are used where they have at least 16 rows on average, and not where scores are few (4b).
     """
@@ -199,7 +222,11 @@ def upper_center(cells: RankCells, center: Float64s) -> Float64s:
 
 
 def _window_estimate(cells: RankCells, windows: Indices) -> Float64s:
-    """Estimate theta by products within windows, the mean of two partitions half a window apart (16b), shape (m,)."""
+    """Estimate theta by products within windows, the mean of two partitions half a window apart (16b), shape (m,).
+
+    With R = sum r and Q = sum r^2 over the N rows of a window it is sum (R^2 - Q) / (N - 1) / n; windows of one row add 0.
+    `windows`, shape (m,), is their number.
+    """
     datasets = len(cells.n)
     total = np.zeros(datasets)
     counts = np.broadcast_to(cells.counts, cells.scores.shape)
@@ -217,10 +244,11 @@ def _window_estimate(cells: RankCells, windows: Indices) -> Float64s:
 
 
 def window_index(cells: RankCells, windows: Indices, shift: float = 0.0) -> Indices:
-    """Number the windows of equal width in rank, moved towards 1/2 by a share of the width, for every cell, shape (m, G).
+    """Number the windows of equal width in rank for every cell, shape (m, G), within each side of 1/2.
 
-    `windows` (m,) is their number in each dataset, divided between the sides of 1/2 in proportion to their rows. Equal
-    ranks stay together, and a rank on an edge belongs to the window farther from 1/2.
+    `windows` (m,) is their number in each dataset, divided between the sides of 1/2 in proportion to their rows; they are moved
+    towards 1/2 by `shift` times their width. Equal ranks stay together, and a rank on an edge belongs to the window farther from
+    1/2. Numbers on one side do not occur on the other, and need not be consecutive.
     """
     small, small_share, _, ranks = cells.sides
     side_share = np.where(small, small_share[:, None], 1 - small_share[:, None])
@@ -233,9 +261,11 @@ def window_index(cells: RankCells, windows: Indices, shift: float = 0.0) -> Indi
 
 
 def absolute_interval(fit: SeriesFit, level: float) -> tuple[Float64s, Float64s]:
-    """Compute the limits of E|m| for every dataset, shape (m,) each; they need not contain the point estimate.
+    """Compute the lower (24) and upper (25) limits of the mean absolute error, shape (m,) each; the estimate may lie outside.
 
-    The lower ones have all terms: leave-one-out signs give a bound only if row i is also excluded from the choice of terms.
+    The lower one is that of leave-one-out signs, 0 where that of the root-mean-square error is 0. It has all K terms: such signs
+    give a bound only if row i is also excluded from the choice of terms. The upper one is that of the root-mean-square error
+    times mean|gap| / rms(gap) of K terms or, if that is larger and theta_K is significant, of the chosen ones.
     """
     pivot = series_pivot(fit)
     assert pivot.unexpected is not None
@@ -253,7 +283,8 @@ def absolute_interval(fit: SeriesFit, level: float) -> tuple[Float64s, Float64s]
 def _signed_mean(fit: SeriesFit, gap: Float64s) -> tuple[Float64s, Float64s]:
     """Compute V of (23), the mean of residuals times expected signs of the leave-one-out gap, and its variance, (m,) each.
 
-    `gap`, shape (m, G), is the fit with all terms. Cells of a leverage above 0.95 count 0.
+    `gap`, shape (m, G), is the fit with all terms. Cells of a leverage above 0.95 count 0. The sign of row i is 2 Phi(m_{-i} /
+    sigma) - 1.
     """
     from scipy.special import ndtr
 
