@@ -102,14 +102,15 @@ class StudyFigure:
             if entries:
                 handles = [Line2D([], [], linestyle="none", label=name, **style) for name, style in entries.items()]
                 plain_text(self.figure_.legend(handles=handles, loc="outside right upper", frameon=False))
-            self.figure_.draw_without_rendering()  # gives the axes their size, in which titles and names must fit
+            layout_engine = self.figure_.get_layout_engine()
+            layout_engine.execute(self.figure_)  # gives the axes their size, in which titles and names must fit
             for ax in self.figure_.axes:
                 for text in (ax.title, ax.xaxis.label):
                     text.set_text(wrap(text.get_text(), axes_width(ax), text.get_size()))
             for write in after_limits:
                 if write is not None:
                     write()
-            self.figure_.get_layout_engine().execute(self.figure_)
+            layout_engine.execute(self.figure_)
             self.figure_.set_layout_engine(None)  # with a layout engine savefig draws everything twice
         return self
 

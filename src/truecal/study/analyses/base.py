@@ -48,8 +48,6 @@ class Analysis:
         What to know before reading the tables, such as values that are missing or numbers of rows that differ.
     metric : str, default ""
         Name of the metric, where there is one.
-    recalibrator : str, default "none"
-        Recalibration method of the predictions.
 
     See Also
     --------
@@ -59,7 +57,6 @@ class Analysis:
     tables: Mapping[str, Any]
     notes: tuple[str, ...]
     metric: str = ""
-    recalibrator: str = "none"
 
     def frame(self, name: str | None = None) -> Any:
         """Return a table.

@@ -414,7 +414,7 @@ def effect_of_recalibration(
     columns = ("error", "error_after", "before", "before_low", "before_high", "after", "after_low", "after_high")
     table = paired.select(*KEY, "family", "size", *columns, "change", "supported", "n")
     tables = {"models": table, "summary": pl.concat([summary, taus], how="horizontal")}
-    return Analysis(tables, tuple(dict.fromkeys([*notes, *second_notes])), metric, after)
+    return Analysis(tables, tuple(dict.fromkeys([*notes, *second_notes])), metric)
 
 
 def _test_changes(part: Any, draws: Any, before: str, after: str) -> Any:

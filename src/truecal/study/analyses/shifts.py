@@ -126,7 +126,7 @@ def shift(
     slopes = value.rename({"models": "severities"}).with_columns(error[name].alias(to) for name, to in names.items())
     slopes = slopes.select(*keys, "severities", "slope", "slope_low", "slope_high", *names.values())
     tables = {"models": means, "slopes": slopes.filter(pl.col("severities") > 1)}
-    return Analysis(tables, (*notes, *clean_notes), metric, choice.get("recalibrator", "none"))
+    return Analysis(tables, (*notes, *clean_notes), metric)
 
 
 def in_and_out(

@@ -140,7 +140,7 @@ def covariate_trend(source: Any, covariate: str, *, metric: str = METRIC, **choi
         trends = trends.filter(pl.col("models") > 1).sort(keys)
         notes += base.note_few_models(points)
     tables = {"models": points, "trends": trends}
-    return Analysis(tables, tuple(notes), metric, choice.get("recalibrator", "none"))
+    return Analysis(tables, tuple(notes), metric)
 
 
 def residuals(source: Any, *, metrics: str | Sequence[str] = ("nll", "brier"), **choice: Unpack[Choice]) -> Analysis:
@@ -266,7 +266,7 @@ def log_fits(source: Any, *, metric: str = METRIC, level: float = 0.95, **choice
     models = usable.group_by("family").agg(pl.col("model").n_unique().alias("models"))
     lines = base.fit_groups(logarithms, ["family"], "error", "value", level=level).rename({"models": "points"})
     lines = lines.join(models, on="family", how="left", nulls_equal=True).sort("family", nulls_last=True)
-    return Analysis({"models": usable, "lines": lines}, tuple(notes), metric, choice.get("recalibrator", "none"))
+    return Analysis({"models": usable, "lines": lines}, tuple(notes), metric)
 
 
 # ----------------------------------------------------------------------------------------------------
