@@ -271,7 +271,9 @@ def _p_value_of_redraws(redrawn: Float64s, power: float) -> float:
 class _FoldedBias:
     """Bias of a mean absolute error over the bins of many datasets, in the estimate and in its resamples.
 
-    |gap + noise| is larger than |gap| on average, the more so the smaller the gap. The gap of a bin of few rows cannot be estimated, but the mean square over all bins has an unbiased estimate, the mean square of observed gaps less the mean variance of their noise: every bin is taken to have a gap of that size.
+    |gap + noise| is larger than |gap| on average, the more so the smaller the gap. The gap of a bin of few rows cannot be
+    estimated, but the mean square over all bins has an unbiased estimate, the mean square of observed gaps less the mean variance
+    of their noise: every bin is taken to have a gap of that size.
     """
 
     _AT_ONCE = 1 << 15  # derived: bins of resamples whose arrays stay in a cache of 1 MiB
