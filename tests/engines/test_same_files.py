@@ -313,7 +313,7 @@ GROUPS = {
     "bytes": ([b"a", b"b", None, b"a"], "column 'g' holds (B|bytes)"),
     "lists": ([[1], [2]] * 2, "column 'g'"),
     "structures": ([{"a": 1, "b": 2}] * 4, "column 'g'"),
-    "maps": (pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())), "column 'g'"),
+    "maps": (pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())), "'g'"),
 }  # fmt: skip
 NOT_IN_SPARK = ("float16", "nanoseconds")  # types that it lacks
 
