@@ -33,14 +33,14 @@ _GRID_ROUNDING = 1e-8  # derived: ten times the precision of a bandwidth found b
 Bias = Literal["plug-in", "reduced", "none"]
 Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
-FEW_RESAMPLES = 200  # derived: the quantile of a tail of 2.5 % varies by a tenth of the half-width
+FEW_RESAMPLES = 200  # by choice: the quantile of a tail of 2.5 % varies by a tenth of the half-width
 _NORMAL_TAILS = 100  # derived: of fewer resamples, two or less lie beyond a quantile of 2.5 %
 _POWER_ROUNDING = 1e-12  # derived: powers that agree to rounding count as equal
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The estimated power of the error of every dataset of a batch, and what else the estimator computed."""
+    """The estimated power (error^norm) of every dataset of a batch, and what else the estimator computed."""
 
     power: Float64s  # (batch,) the error to the power of the norm; negative values are possible where it is debiased
     bins: Bins | None = None
@@ -53,7 +53,10 @@ class Findings:
 
 @dataclass(frozen=True)
 class SketchBound:
-    """Bounds of the power of all rows, given the cells of a sketch."""
+    """Bounds of the power (error^norm) that all rows have, given the cells of a sketch.
+
+    "proved": they hold for any rows in the cells; "probed": as far as orders of rows that were tried show.
+    """
 
     low: float
     high: float
@@ -238,16 +241,19 @@ class Estimator(ABC):
     def _resampled_interval(
         self, profile: Profile, level: float, rng: np.random.Generator, p_value: float | None
     ) -> Interval:
-        """Compute the interval of a bootstrap of rows, which reaches 0 unless `p_value` (None: a test here) rejects calibration."""
+        """Compute the interval of a bootstrap of rows, which reaches 0 unless `p_value` rejects calibration at 1 - level.
+
+        `p_value` None: of redrawn outcomes.
+        """
         return resample_rows(self, profile, level=level, rng=rng, p_value=p_value).interval()
 
     def _complete(self, profile: Profile) -> Estimate:
-        """Estimate every dataset with all that this estimator has by formula: an interval, a curve; by default neither."""
+        """Estimate every dataset, with an interval and a curve where this estimator has formulas for them; by default neither."""
         return report(self, profile, self.estimate(profile))
 
 
 class FixedBinsEstimator(Estimator):
-    """An estimator for which counts, mean scores and rates in fixed bins are all it needs."""
+    """An estimator that needs only counts, mean scores and rates of bins that do not depend on the outcomes."""
 
     @property
     def averages_absolute_gaps(self) -> bool:
@@ -332,8 +338,9 @@ class VectorEstimator(Estimator):
 def sample_estimate(estimator: Estimator, sample: Sample, value: float, power: float) -> Estimate:
     """Build the Estimate of one or several probabilities of the rows of a sample, without an interval.
 
-    The direction is mean score minus frequency of all explicit events together, or of the most probable event of each row where
-    all are explicit. n is the sum of whole-number weights, else the number of rows; with other weights effective_n is Kish's.
+    The direction is mean score minus frequency: of all explicit events together, or of the most probable event of each row where
+    no event is implied by the others. n is the sum of whole-number weights, else the number of rows; with other weights
+    effective_n is Kish's.
     """
     weights = sample.weights
     counted = weights is None or bool((weights == np.rint(weights)).all())
@@ -358,7 +365,7 @@ AnyEstimator = TypeVar("AnyEstimator", bound=Estimator)
 
 
 def with_level(estimator: AnyEstimator, level: float | None, rng: int | np.random.Generator = 0) -> AnyEstimator:
-    """Copy an estimator with another level (and seed) of its interval; one without these options is returned as it is."""
+    """Copy an estimator with another level of its interval, and seed where it has one; one without a level stays as it is."""
     if not hasattr(estimator, "level"):
         return estimator
     changes: dict[str, Any] = {"level": level, "rng": rng} if hasattr(estimator, "rng") else {"level": level}
@@ -366,7 +373,11 @@ def with_level(estimator: AnyEstimator, level: float | None, rng: int | np.rando
 
 
 def report(estimator: Estimator, profile: Profile, findings: Findings) -> Estimate:
-    """Build the Estimate of a profile from the findings: numbers for a single dataset, arrays of shape (batch,) for a batch."""
+    """Build the Estimate of a profile from findings: numbers for a single dataset, arrays of shape (batch,) for a batch.
+
+    value = max(power, 0)^(1/norm), direction = mean score - mean outcome, n = rows or the sum of whole-number weights,
+    effective_n = the sample size of the profile; bins, curve, interval, warnings and settings are those of the findings.
+    """
     whole = profile.whole()
     direction = (profile.sums("c", whole) - profile.sums("y", whole))[:, 0] / profile.total
     value = root(findings.power, estimator.norm)
@@ -389,7 +400,11 @@ def report(estimator: Estimator, profile: Profile, findings: Findings) -> Estima
 
 
 def _bound_by_sketch(estimator: Estimator, estimate: Estimate, cells: CellProfile) -> Estimate:
-    """Add `sketch_error` to an estimate from the cells of a sketch: the bound of its difference from that of all rows."""
+    """Add `sketch_error` to an estimate from the cells of a sketch: how far the value of all rows may be from it, at most 1.
+
+    It is the larger distance of the value from both roots of `Estimator.sketch_bound`, plus the rounding of the sums of the
+    sketch.
+    """
     bound = estimator.sketch_bound(cells, estimate)
     value = float(estimate.value)
     low, high = root(np.array([bound.low, bound.high]), estimator.norm).tolist()
@@ -409,9 +424,10 @@ def _bound_by_sketch(estimator: Estimator, estimate: Estimate, cells: CellProfil
 class Bootstrap:
     """The resampled distribution of an estimate. Level and method can change without resampling.
 
-    All is kept on the scale of the error to the power of its norm, where bias adds up: `powers` are the resampled
-    estimates, `deviations` the powers minus the error of the distribution they were drawn from. The mean of the
-    deviations is the bias, their quantiles give the interval. `p_value` is that of perfect calibration (0: not tested).
+    All is kept on the scale of the error to the power of its norm, where bias adds up: `powers` are the resampled estimates,
+    `deviations`, shape (resamples,), are distributed as the estimate minus the truth: powers minus the power of the distribution
+    they were drawn from, for mean absolute gaps after a correction bin by bin. The mean of the deviations is the bias, their
+    quantiles give the interval. `p_value` is that of perfect calibration (0: not tested).
     """
 
     estimator: Estimator
@@ -430,27 +446,27 @@ class Bootstrap:
 
     @property
     def value(self) -> float:
-        """The estimate itself."""
+        """The estimate itself, max(power, 0)^(1/norm)."""
         return float(root(self.power, self.estimator.norm))
 
     @property
     def values(self) -> Float64s:
-        """The resampled estimates on the scale of the error."""
+        """The resampled estimates, max(powers, 0)^(1/norm), shape (resamples,)."""
         return root(self.powers, self.estimator.norm)
 
     @property
     def bias(self) -> float:
-        """Bias of the estimate of the error's power."""
+        """Bias of `power`, the mean of `deviations`."""
         return float(self.deviations.mean())
 
     @property
     def debiased(self) -> float:
-        """The estimate with that bias removed, on the scale of the error."""
+        """The estimate with that bias removed, max(power - bias, 0)^(1/norm)."""
         return float(root(self.power - self.bias, self.estimator.norm))
 
     @property
     def errors(self) -> Float64s:
-        """True errors compatible with the estimate, one per resample."""
+        """True errors compatible with the estimate, max(power - deviations, 0)^(1/norm), at most 1, shape (resamples,)."""
         return np.minimum(root(self.power - self.deviations, self.estimator.norm), 1.0)
 
     def interval(self, level: float | None = None, method: Method | None = None) -> Interval:
@@ -510,7 +526,8 @@ class Bootstrap:
 def _bca_levels(tails: Float64s, d: Float64s, acceleration: float) -> Float64s:
     """Compute the levels of the quantiles of BCa, Phi(z0 + (z0 + z) / (1 - a (z0 + z))), for the tails Phi(z), shape (2,).
 
-    z0 is the normal quantile of the share of deviations `d` below 0, kept off 0 and 1; a is the acceleration.
+    z0 is the normal quantile of (number of deviations `d` below 0, half of those at 0, + 1/2) / (len(d) + 1); a is the
+    acceleration.
     """
     from scipy.special import ndtr, ndtri
 
@@ -535,9 +552,9 @@ def cell_cut(estimator: Estimator, profile: Profile) -> Cut:
 
 
 def evaluate(estimator: Estimator, batch: CellBatch, cells: Profile | None) -> Findings:
-    """Estimate every dataset of a batch of cells.
+    """Estimate every dataset of a batch of cells: from bins if `cells` is None, for which the cells are taken.
 
-    With `cells` None the cells are the bins of the estimator; else they are evaluated as a profile on the scores of `cells`.
+    Else each cell is a score of `cells`, a profile of one dataset or one for every dataset, with the rows and ones of the batch.
     """
     if cells is None:
         bins = Bins.of_cells(batch)
@@ -549,7 +566,11 @@ def evaluate(estimator: Estimator, batch: CellBatch, cells: Profile | None) -> F
 
 
 def exceedance(drawn: Float64s, power: float) -> float:
-    """Compute the p-value (1 + number of `drawn` powers, of calibrated datasets, that reach `power`) / (1 + their number)."""
+    """Compute the p-value (1 + number of `drawn` powers, of calibrated datasets, that reach `power`) / (1 + their number).
+
+    >>> exceedance(np.array([0.1, 0.2, 0.3]), 0.2)
+    0.75
+    """
     return float(1 + np.count_nonzero(drawn >= power * (1 - _POWER_ROUNDING))) / (1 + len(drawn))
 
 
@@ -600,9 +621,10 @@ def resample_rows(
 
 
 def _acceleration(estimator: Estimator, rows: RowSums, cells: Profile | None) -> float:
-    """Compute the acceleration of BCa from the jackknife, sum d^3 / (6 (sum d^2)^1.5), leaving out one row of every kind.
+    """Compute the acceleration of BCa from the jackknife: sum d^3 / (6 (sum d^2)^1.5).
 
-    A kind is a cell and an outcome, and counts by its rows. 0 for a single row and where no d differs from 0.
+    d is the mean power without one row minus that without the row, taken for one row of every kind, a cell and an outcome, and
+    counted by the rows of the kind. 0 for a single row and where no d differs from 0.
     """
     counts, number = np.concatenate([rows.zeros, rows.ones]), len(rows.rows)
     if counts.sum() <= 1:
@@ -669,7 +691,7 @@ class FunctionEstimator(Estimator):
 
     @property
     def norm(self) -> float:
-        """1: the number of the function is taken as an error, not as a power of one."""
+        """1: the number of the function is taken as the error itself, not as a power of it."""
         return 1.0
 
     @property
@@ -691,7 +713,7 @@ class FunctionEstimator(Estimator):
         raise InputError(f"{self.name} is a function of rows, which a sketch does not have; use one of tc.estimators")
 
     def _refuse(self, profile: Profile) -> None:
-        """Refuse sketches, weights and clusters, which a function of scores and outcomes does not take."""
+        """Raise InputError for sketches, weights and clusters, which a function of scores and outcomes does not take."""
         if isinstance(profile, CellProfile):
             raise InputError(
                 f"{self.name} is a function of rows, which a sketch does not have; use one of tc.estimators"
@@ -714,7 +736,7 @@ class FunctionEstimator(Estimator):
 
 
 def _rows(profile: Profile, dataset: int) -> tuple[Float64s, Float64s]:
-    """Take scores and outcomes of one dataset, shape (n,) each; counted cells are written out as rows, zeros before ones."""
+    """Take scores and outcomes, shape (n,) each, of the dataset with this number; counted cells are written out, zeros first."""
     scores = profile.scores[dataset % len(profile.scores)].astype(np.float64)
     outcomes = profile.outcomes[dataset % len(profile.outcomes)].astype(np.float64)
     if profile.weights is None:
@@ -727,7 +749,7 @@ def _rows(profile: Profile, dataset: int) -> tuple[Float64s, Float64s]:
 
 
 def as_estimator(estimator: Estimator | ErrorFunction) -> Estimator:
-    """Return an estimator as it is and a plain function as a `FunctionEstimator`; refuse anything else."""
+    """Return an estimator as it is and a plain function as a `FunctionEstimator`; raise InputError for anything else."""
     if not isinstance(estimator, Estimator) and callable(estimator) and not isinstance(estimator, type):
         return FunctionEstimator(estimator)
     options.instance(

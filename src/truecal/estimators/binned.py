@@ -128,7 +128,7 @@ class BinnedECE(BinnedEstimator, FixedBinsEstimator):
         return Findings(self.from_bins(bins), bins)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        """Bound the power of all rows (proved): any part of a cell that a cut runs through may lie on either side."""
+        """Bound the power of all rows (proved), as cells of the sketch that a cut runs through may lie on either side."""
         return SketchBound(*binned_range(bin_ranges(cells, self.binning), self.norm))
 
 
@@ -185,7 +185,7 @@ class LabelBinnedECE(BinnedEstimator):
         return f"the error against the rates of {self.bins} bins of equal {self.scheme}"
 
     def estimate(self, profile: Profile) -> Findings:
-        """Compute sum_i |c_i - rate of its bin|^norm / n of every dataset, shape (batch,), the largest for norm inf; with the bins.
+        """Compute mean |c - rate of its bin|^norm of every dataset, shape (batch,), the largest for norm inf; with the bins.
 
         A row on a cut of equal mass counts in both bins by the part of it that lies there.
         """

@@ -32,8 +32,8 @@ from truecal.resampling.units import Units, UnitSums
 from truecal.special import positive
 from truecal.types import Float64s
 
-_FLIPPED_GROUPS = 2048  # derived: sums of so many groups of rows have a standard deviation to 2 %
-_FEW_DATASETS, _FINE_FLIPS = 20, 999  # derived: of up to so many datasets the smallest p-value is 0.001
+_FLIPPED_GROUPS = 2048  # by choice: sums of so many groups of rows have a standard deviation to 2 %
+_FEW_DATASETS, _FINE_FLIPS = 20, 999  # by choice: of up to so many datasets the smallest p-value is 0.001
 _LABEL_CORRELATION = np.sqrt(2.0)  # derived: see `_p_value_of_redraws`
 
 

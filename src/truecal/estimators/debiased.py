@@ -141,21 +141,21 @@ class DebiasedECE(FixedBinsEstimator):
         return max(1, min(self.bins, int(profile.size.min() // 2)))
 
     def _cut(self, profile: Profile) -> Cut:
-        """Cut into the bins that are used, or into one bin per distinct score without a number of bins."""
+        """Cut into the bins that are used, or into one bin per distinct score where `bins` is None."""
         return distinct_cut(profile) if self.bins is None else self.binning(self.used(profile)).cut(profile)
 
     def _bins(self, profile: Profile) -> Bins:
-        """Sum the bins that are used, or one bin per distinct score without a number of bins."""
+        """Sum the bins that are used, or one bin per distinct score where `bins` is None."""
         if self.bins is None:
             return Bins.of(profile, distinct_cut(profile))
         return self.binning(self.used(profile)).bins_of(profile)
 
     def _by_bins(self) -> bool:
-        """Return whether the correction needs sums of bins only, and not the variance of y - c within them."""
+        """Return whether sums of bins suffice: correction "kumar", or norm 1 or 3; else the spread of y - c in bins is needed."""
         return self.correction == "kumar" or self.norm != 2
 
     def fixed_cut(self, profile: Profile) -> Cut | None:
-        """Cut into the bins that are used; None for correction="exact" with norm 2, which needs the spread of y - c within bins."""
+        """Cut into the bins that are used; None for correction="exact" with norm 2, which needs the spread of y - c in bins."""
         return self._cut(profile) if self._by_bins() else None
 
     def from_bins(self, bins: Bins) -> Float64s:
@@ -163,14 +163,21 @@ class DebiasedECE(FixedBinsEstimator):
         return mean_usable(bins, self._terms(bins), self.norm)[0]
 
     def _terms(self, bins: Bins) -> Float64s:
-        """Compute the debiased power of the gap of each bin from sums of bins ("kumar"), shape (batch, bins)."""
+        """Compute the debiased power of the gap of each bin from its rows n, rate and gap ("kumar"), shape (batch, bins).
+
+        gap^2 - rate (1 - rate) / (n - 1) for norm 2, else `debiased_gaps`; n is at least 2.
+        """
         if self.norm != 2:
             return debiased_gaps(bins, self.norm)
         several = np.where(bins.count >= 2, bins.count, 2.0)
         return bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
 
     def _terms_of_rows(self, profile: Profile, bins: Bins) -> Float64s:
-        """Compute the debiased power of the gap of each bin by the chosen correction, shape (batch, bins)."""
+        """Compute the debiased power of the gap of each bin by the chosen correction, shape (batch, bins).
+
+        "exact" for norm 2 is gap^2 - Var(y - c) / (n - 1), with the variance over the n rows of the bin, n at least 2; else
+        `_terms`.
+        """
         if self._by_bins():
             return self._terms(bins)
         cut = self._cut(profile)
@@ -190,7 +197,7 @@ class DebiasedECE(FixedBinsEstimator):
         return Findings(power, bins, _warnings(used if self.bins is None else self.bins, used, covered))
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        """Bound the power of all rows (proved); raise InputError for bins=None, because a sketch does not know equal outputs."""
+        """Bound the power of all rows (proved); raise InputError for bins=None, as a sketch does not know equal outputs."""
         if self.bins is None:
             raise InputError("a sketch does not hold which rows share an output; give DebiasedECE a number of bins")
         binning, terms = self.binning(self.used(cells)), self._terms_of_rows(cells, self._bins(cells))
@@ -198,7 +205,10 @@ class DebiasedECE(FixedBinsEstimator):
 
 
 def _warnings(requested: int, used: int, covered: Float64s) -> tuple[str, ...]:
-    """Return warnings for fewer bins than requested, and for `covered` below 1: the share of the data in bins of two rows."""
+    """Return warnings for fewer bins `used` than `requested`, and for a share of the data outside of bins of two rows.
+
+    `covered`, shape (batch,), is the share of the data in bins of at least two rows; the smallest counts.
+    """
     notes = []
     if used < requested:
         notes.append(f"{used} bins instead of {requested}: a bin needs two rows to be debiased")

@@ -70,15 +70,15 @@ class IsotonicError(Estimator):
         return Findings(power, curve=curve)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        """Bound the power of all rows (proved): at least that of the cells, at most with the zeros of every cell below its ones."""
+        """Bound the power of all rows (proved): from that of the cells to that with the zeros of every cell below its ones."""
         power = float(estimate.power)
         return SketchBound(power - cells.rounding, power + _excess(cells) + cells.rounding)
 
 
 def _excess(cells: CellProfile) -> float:
-    """Bound the increase of the power if the isotonic fit is to all rows instead of the cells of a sketch.
+    """Bound the increase of the power if the isotonic fit is to all rows instead of the cells of a sketch; at least 0.
 
-    The increase is that of the mean of m(c)^2, and largest with the zeros of every cell below its ones.
+    The increase is that of the mean of m(c)^2, m the fit, and largest with the zeros of every cell below its ones.
     """
     explained = []
     for rows in (cells, split_mixed_cells(cells, np.ones((1, cells.rows), bool))):
@@ -89,7 +89,7 @@ def _excess(cells: CellProfile) -> float:
 
 
 def isotonic_blocks(profile: Profile) -> tuple[Indices, Float64s, Float64s]:
-    """Fit isotonic regression to a single dataset; return block edges (blocks + 1,), weights and outcome sums (blocks,).
+    """Fit isotonic regression to a single dataset; return (block edges, weights, outcome sums), (blocks + 1,) and (blocks,).
 
     Edges are positions in the sorted rows, from 0 to their number; the fitted rate of a block is its outcome sum over its weight.
     The fit is the slope of the greatest convex minorant of the points (cumulative weight, cumulative outcome). A coarse minorant
@@ -136,6 +136,9 @@ def _minorant(weight: Float64s, outcome: Float64s) -> Indices:
     """Return the indices of the vertices of the greatest convex minorant of (weight, outcome), first and last point included.
 
     Weights ascend; steps without weight are ignored.
+
+    >>> _minorant(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 1.0, 1.0, 3.0]))
+    array([0, 2, 3])
     """
     from scipy.optimize import isotonic_regression
 
@@ -147,7 +150,7 @@ def _minorant(weight: Float64s, outcome: Float64s) -> Indices:
 
 
 def _curve(profile: Profile, edges: Indices) -> Curve:
-    """Return the fitted step function: two points per block, at its lowest and its highest score, with half its weight each."""
+    """Return the fitted steps as a curve: two points per block, its lowest and highest score, of half its weight each."""
     weight, outcome = _sums(profile, edges)
     share = np.diff(weight)
     filled = share > 0

@@ -38,7 +38,7 @@ from truecal.types import Float64s, Indices
 # ----------------------------------------------------------------------------------------------------
 # What errors on pairs of rows have in common: several probabilities at once, blocks that bound the cost, no bins
 
-_BLOCK = 2000  # derived: rows whose pairs take 32 MB of kernel values
+_BLOCK = 2000  # by choice: rows whose pairs take 32 MB of kernel values
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class PairEstimator(VectorEstimator):
         """
 
     def _report(self, sample: Sample, power: float, interval: Interval | None, bandwidth: float) -> Estimate:
-        """Build the Estimate of a sample from its power, which may be negative, with the bandwidth as a setting."""
+        """Build the Estimate of a sample from its power, which may be negative, the interval, and the bandwidth as a setting."""
         value = min(float(root(power, self.norm)), 1.0)
         estimate = sample_estimate(self, sample, value, power)
         return estimate.replace(interval=interval, settings={"bandwidth": np.array([bandwidth])})
@@ -137,11 +137,11 @@ class AdaptiveECE(FixedBinsEstimator):
     Notes
     -----
     :math:`(\frac1R \sum_r |\bar y_r - \bar c_r|^p)^{1/p}` over R bins of equal mass. Nixon et al. take every class
-    (``lens=ClassWise()``), R = 15, p = 1, and for TACE a threshold of 0.01. Without ties this is :class:`BinnedECE` of equal mass,
-    except that bins do not count by their rows; with ties the bins that stay filled are averaged.
+    (``lens=ClassWise()``), R = 15, p = 1, and for TACE a threshold of 0.01. Without ties this is :class:`BinnedECE` of equal
+    mass, except that bins do not count by their rows; with ties the bins that stay filled are averaged.
 
-    Use it to compare with published numbers. Not as an estimate: the plug-in bias grows with R, and the value of TACE depends on a
-    threshold that hides most of the probabilities of a model with many classes. Its interval is a bootstrap of rows.
+    Use it to compare with published numbers. Not as an estimate: the plug-in bias grows with R, and the value of TACE depends on
+    a threshold that hides most of the probabilities of a model with many classes. Its interval is a bootstrap of rows.
 
     References
     ----------
@@ -274,7 +274,7 @@ class KSError(Estimator):
 # ----------------------------------------------------------------------------------------------------
 # The canonical kernel-density error (ECE-KDE): all classes at once, with Dirichlet kernels on the simplex
 
-_BANDWIDTHS = np.logspace(-3, 0, 13)  # derived: from next to no smoothing to all, in steps of 1.8
+_BANDWIDTHS = np.logspace(-3, 0, 13)  # by choice: from next to no smoothing to all, in steps of 1.8
 
 
 @dataclass(frozen=True)
@@ -301,8 +301,8 @@ class DirichletECE(PairEstimator):
     with K(.; p_i) the Dirichlet density with parameters p_i / h + 1, so that no mass leaves the simplex. Half the sum, so that
     two classes give the error of one probability (the paper's value for p = 1 is twice this).
 
-    A plug-in without debiasing: for a calibrated model it falls only as slowly as kernel regression converges, and with ten classes
-    and a thousand rows it is mostly noise. Use it to compare with that paper; to test canonical calibration use
+    A plug-in without debiasing: for a calibrated model it falls only as slowly as kernel regression converges, and with ten
+    classes and a thousand rows it is mostly noise. Use it to compare with that paper; to test canonical calibration use
     :class:`KernelError`. It has no interval: resampled rows repeat, and a repeated row is its own nearest neighbour. More than
     2000 rows are measured in blocks.
 
@@ -351,7 +351,10 @@ class DirichletECE(PairEstimator):
 
 
 def _log_kernel(probs: Float64s, bandwidth: float) -> Float64s:
-    """Compute the log Dirichlet kernels log K(p_j; p_i) of `DirichletECE`, shape (n, n): row j, column i; -inf on the diagonal."""
+    """Compute the log Dirichlet kernels log K(p_j; p_i) of `DirichletECE`, shape (n, n), in row j, column i.
+
+    The diagonal is -inf. K(.; p) is the density of a Dirichlet distribution of parameters p / bandwidth + 1.
+    """
     from scipy.special import gammaln, xlogy
 
     alpha = probs / bandwidth
@@ -386,8 +389,9 @@ def _likeliest_bandwidth(probs: Float64s) -> float:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Binned errors with the bins of other tools, edge by edge as they compute them. A rule takes scores of shape (n,) and a number of
-# bins, and returns the number of the bin of every score, ascending with the score; numbers need not begin at 0 nor be consecutive.
+# Binned errors with the bins of other tools, edge by edge as they compute them. A rule takes scores of shape (n,) and a number
+# of bins, and returns the number of the bin of every score, ascending with the score; numbers need not begin at 0 nor be
+# consecutive.
 
 Scores = NDArray[Any]
 
@@ -417,7 +421,7 @@ def _torch_open_left(c: Scores, bins: int) -> Indices:
 
 
 def _numpy_histogram(c: Scores, bins: int) -> Indices:
-    """Find bins [a, b) on numpy.linspace edges, the last bin closed."""
+    """Find bins [a, b) on numpy.linspace edges, numbered from 1; 1.0 is in the last one."""
     return np.minimum(np.searchsorted(np.linspace(0, 1, bins + 1), c, "right"), bins)
 
 
@@ -437,7 +441,7 @@ def _floor_of_quotient(c: Scores, bins: int) -> Indices:
 
 
 def _floor_of_product(c: Scores, bins: int) -> Indices:
-    """Find bins int(c * bins) in single precision, the last bin closed."""
+    """Find bins int(c * bins) in single precision; 1.0 is in the last one."""
     return np.minimum((c.astype(np.float32) * np.float32(bins)).astype(np.intp), bins - 1)
 
 
@@ -494,9 +498,9 @@ class ConventionECE(FixedBinsEstimator):
 
     Notes
     -----
-    :math:`(\sum_k s_k |\bar c_k - \bar y_k|^p)^{1/p}`, with :math:`s_k` the share of rows in the bin or one over the number of bins
-    that hold rows. With `debias` a bin loses :math:`\bar y_k (1 - \bar y_k) / (n_k - 1)` from its square, and one of fewer than
-    two rows counts 0; a negative sum is 0.
+    :math:`(\sum_k s_k |\bar c_k - \bar y_k|^p)^{1/p}`, with :math:`s_k` the share of rows in the bin or one over the number of
+    bins that hold rows. With `debias` a bin loses :math:`\bar y_k (1 - \bar y_k) / (n_k - 1)` from its square, and one of fewer
+    than two rows counts 0; a negative sum is 0.
 
     See Also
     --------
@@ -555,7 +559,7 @@ class ConventionECE(FixedBinsEstimator):
         return number[np.minimum(np.cumsum(counts) - counts, len(number) - 1)]
 
     def from_bins(self, bins: Bins) -> Float64s:
-        """Average |gap|^norm by rows or over bins that hold rows, shape (batch,).
+        """Average |gap|^norm over bins that hold rows, by their rows or with equal weights (`average`), shape (batch,).
 
         With `debias` squares lose rate (1 - rate) / (n - 1), bins of one row count 0, and a negative sum is 0.
         """
@@ -613,8 +617,8 @@ class KernelError(PairEstimator):
     compare models with the same bandwidth only. More than 2000 rows are measured in random blocks of about that size, whose
     mean is unbiased as well.
 
-    The interval takes the variance of a U-statistic, 4 Var(h_1) / n + 2 E[h^2] / (n (n-1)), h the summand and h_1 its mean over the
-    second row. The p-value redraws outcomes from the probabilities, which is valid at any n: in six worlds of 1000 calibrated
+    The interval takes the variance of a U-statistic, 4 Var(h_1) / n + 2 E[h^2] / (n (n-1)), h the summand and h_1 its mean over
+    the second row. The p-value redraws outcomes from the probabilities, which is valid at any n: in six worlds of 1000 calibrated
     datasets each (3, 10 and 100 classes, one probability spread out, near 0 and on tenths; 30 to 200 rows) it was at most 0.05 in
     3.9 to 5.3 % of them.
 
@@ -661,7 +665,7 @@ class KernelError(PairEstimator):
         return "none"
 
     def measure_rows(self, sample: Sample, rng: np.random.Generator) -> Estimate:
-        """Average the U-statistics of blocks of at most 2000 rows; the Estimate has interval, p-value by redraws, and bandwidth."""
+        """Average the U-statistics of blocks of at most 2000 rows; with interval, p-value by redraws, and bandwidth."""
         bandwidth = self.bandwidth or median_distance(sample, rng)
         powers, variances, redrawn = [], [], []
         for probs, residual in blocks(sample, rng):
@@ -677,7 +681,7 @@ class KernelError(PairEstimator):
         return self._report(sample, power, self._interval(power, deviation), bandwidth).replace(p_value=float(p))
 
     def _interval(self, power: float, deviation: float) -> Interval:
-        """Compute the normal interval of the squared error `power` with its standard error; return its root, limited to [0, 1]."""
+        """Compute the normal interval of the squared error `power` with this standard error, and return its root, in [0, 1]."""
         from statistics import NormalDist
 
         half_width = NormalDist().inv_cdf(0.5 + self.level / 2) * deviation
@@ -685,7 +689,7 @@ class KernelError(PairEstimator):
         return Interval(low, min(high, 1.0), self.level, "U-statistic")
 
     def _redrawn(self, kernel: Float64s, probs: Float64s, rng: np.random.Generator) -> Float64s:
-        """Compute estimates for outcomes drawn from the probabilities, shape (resamples,)."""
+        """Compute the mean of `_u_statistic` for outcomes drawn from `probs` (n, events), `resamples` times: (resamples,)."""
         n, events = probs.shape
         estimates = np.empty(self.resamples)
         for i in range(self.resamples):
@@ -719,7 +723,7 @@ def distances(probs: Float64s) -> Float64s:
 
 
 def median_distance(sample: Sample, rng: np.random.Generator) -> float:
-    """Return the median distance of pairs of distinct predictions among at most 500 random rows; 1 if there are none."""
+    """Return the median Euclidean distance between distinct predictions of at most 500 random rows; 1 if there are none."""
     rows = rng.permutation(len(sample))[:_PAIRS] if len(sample) > _PAIRS else np.arange(len(sample))
     lengths = distances(sample.columns[:, rows].T.astype(np.float64))
     lengths = lengths[lengths > 1e-7]

@@ -19,7 +19,7 @@ from truecal.profile.profile import Profile
 from truecal.types import Float64s
 
 _FEW = 5  # derived: a mean of fewer outcomes has a standard error of at least 0.22 at rate 1/2
-_MAX_ROWS = 65_536  # derived: cells of equal mass, each 1.5e-5 of the data, far less than any window
+_MAX_ROWS = 65_536  # by choice: cells of equal mass, each 1.5e-5 of the data, far less than any window
 _STRIPES = 500  # derived: stripes as narrow as the region that the paper picks on CIFAR-10, [0.998, 1]
 _DENSE = 8.0  # times the uniform mass of a stripe; tuned on the paper's worlds: mean bias -0.12 %, as with regions chosen by eye
 
@@ -117,7 +117,9 @@ class NearestECE(Estimator):
     def estimate(self, profile: Profile) -> Findings:
         """Compute the mean |gap|^norm over windows of nearest neighbours, shape (batch,); warn of fewer than 5 neighbours.
 
-        `settings["neighbors"]` is the number of neighbours, shape (batch,).
+        The gap of a row is the mean outcome of its window minus the mean score of the window, or minus its own score for
+        score="own". `settings["neighbors"]` is the number of neighbours, shape (batch,). Above 65,536 distinct scores, cells of
+        equal mass are used.
         """
         k = self.count(profile)
         cells = profile.coarsen(_MAX_ROWS, moments=False)
@@ -141,7 +143,7 @@ class NearestECE(Estimator):
         return SketchBound(0.0, 1.0)
 
     def _warnings(self, k: Float64s) -> tuple[str, ...]:
-        """Warn where "auto" leaves fewer than 5 neighbours, because nearly all scores lie in the dense region."""
+        """Return a warning if "auto" leaves fewer than 5 neighbours, because nearly all scores lie in the dense region."""
         if self.neighbors != "auto" or k.min() >= _FEW:
             return ()
         return (
@@ -153,8 +155,8 @@ class NearestECE(Estimator):
 def _window_gaps(scores: Float64s, weight: Float64s, surplus: Float64s, width: float) -> Float64s:
     """Compute the mean surplus in the window of weight `width` nearest to every ascending score, shape (rows,).
 
-    `weight` and `surplus` are sums below the rows, shape (rows + 1,). A window may begin and end within a row, and has at most
-    the total weight.
+    `weight` and `surplus` are cumulative sums, from 0, over the rows in order, shape (rows + 1,). A window may begin and end
+    within a row, and has at most the total weight.
     """
     total = weight[-1]
     width = min(width, float(total))
@@ -178,7 +180,10 @@ def _share_in(profile: Profile, region: tuple[float, float]) -> Float64s:
 
 
 def _dense_share(profile: Profile) -> Float64s:
-    """Compute the share of the data in the run of dense stripes around the fullest one, shape (batch,); 0 if none is dense."""
+    """Compute the share of the data in neighbouring dense stripes around the fullest one, shape (batch,); 0 if none is dense.
+
+    Stripes are 500 intervals of equal width on [0, 1]; one is dense if it has at least 8 / 500 of the data.
+    """
     share = np.diff(profile.sums("w", profile.width_cut(_STRIPES)), axis=1) / profile.total[:, None]
     dense = share * _STRIPES >= _DENSE
     dense_share = np.zeros(profile.batch)

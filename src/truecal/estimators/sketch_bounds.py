@@ -18,7 +18,10 @@ from truecal.types import Float64s, Indices
 
 @dataclass(frozen=True)
 class BinRanges:
-    """Bounds of the sums over the rows of each bin, shape (bins,) each; `total` is the weight of all rows."""
+    """Bounds of the sums over the rows of each bin, shape (bins,) each; `total` is the weight of all rows.
+
+    `weight_low` and `weight_high` bound the weight, `residual_low` and `residual_high` |sum of y - c|, of the rows of the bin.
+    """
 
     weight_low: Float64s
     weight_high: Float64s
@@ -33,18 +36,21 @@ class BinRanges:
 
     @property
     def gap_low(self) -> Float64s:
-        """Lowest absolute gap of each bin; 0 where it may be empty."""
+        """Lowest absolute gap of each bin, residual_low / weight_high; 0 where it may be empty."""
         return np.where(self.weight_low > 0, self.residual_low / positive(self.weight_high), 0.0)
 
     @property
     def gap_high(self) -> Float64s:
-        """Highest absolute gap of each bin; 1 where it may be empty."""
+        """Highest absolute gap of each bin, residual_high / weight_low, at most 1; 1 where it may be empty."""
         gap = np.where(self.weight_low > 0, self.residual_high / positive(self.weight_low), 1.0)
         return np.minimum(gap, 1.0)
 
 
 def bin_ranges(cells: CellProfile, binning: Binning) -> BinRanges:
-    """Bound the weight and |sum of y - c| of each bin, given the cells of a sketch: all of an open cell may lie on either side."""
+    """Bound the weight and |sum of y - c| of each bin, given the cells of a sketch.
+
+    The rows of a cell that a cut runs through may lie on either side of it.
+    """
     assert cells.weights is not None
     assert cells.products is not None
     bins, total = Bins.of(cells, binning.cut(cells)), float(cells.total[0])
@@ -71,7 +77,7 @@ def bin_ranges(cells: CellProfile, binning: Binning) -> BinRanges:
 
 
 def _cells_on_edges(cells: CellProfile, binning: Binning) -> tuple[Indices, Indices]:
-    """Find the numbers j of the inner edges j / bins that run through a cell, and the row of that cell, shape (edges,) each."""
+    """Find inner edges j / bins that run through a cell: (numbers j, cell of each as its row in the profile), (edges,) each."""
     edge = np.arange(1, binning.bins)
     value = (edge / binning.bins).astype(cells.precision).astype(np.float64)
     cell = np.searchsorted(cells.high, value, binning.closed)  # the first whose highest score is not below the edge
@@ -82,7 +88,7 @@ def _cells_on_edges(cells: CellProfile, binning: Binning) -> tuple[Indices, Indi
 
 
 def _cells_at_cuts(cells: CellProfile, binning: Binning) -> tuple[Indices, Indices]:
-    """Find the numbers of the cuts of equal mass that run through a cell of several scores, and the row of that cell."""
+    """Find cuts of equal mass that run through a cell of several scores: their numbers, and the cell of each, (cuts,)."""
     cut = cells.mass_cut(binning.bins, "split")
     if cut.fraction is None:
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
@@ -106,7 +112,7 @@ def binned_range(ranges: BinRanges, norm: float) -> tuple[float, float]:
 
 
 def debiased_range(cells: CellProfile, binning: Binning, norm: float, terms: Float64s) -> tuple[float, float]:
-    """Bound the debiased power of norm 1, 2 or 3, (low, high), given the debiased terms of the bins of the cells, shape (bins,).
+    """Bound the debiased power of norm 1, 2 or 3, (low, high), given debiased `terms` of the bins of the cells, shape (bins,).
 
     With gap g and any noise, g^p <= E|g + noise|^p, which grows with the variance of the noise, and that is at most 1 / (n - 1)
     in a bin of n rows: the term of a bin that a cut leaves open lies between 2 g^p - E|g + noise|^p and g^p. Where a bin may have
@@ -158,8 +164,8 @@ def label_binned_range(cells: CellProfile, binning: Binning, norm: float, value:
 def split_mixed_cells(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
     """Split every cell of several scores into its zeros and its ones, as two rows in a given order with unchanged sums.
 
-    A cell of zeros only, or of ones only, is halved; a cell of one score stays. `zeros_first`, bool (m, cells), gives the order in
-    every cell for each of m datasets; the result is a batch of m.
+    A cell of zeros only, or of ones only, is halved; a cell of one score stays. `zeros_first`, bool (m, cells), gives the order
+    in every cell for each of m datasets; the result is a batch of m.
     """
     assert profile.weights is not None
     assert profile.squares is not None

@@ -31,9 +31,9 @@ _UNDERFLOW = 38.7  # standard deviations; derived: exp(-38.7^2 / 2) underflows t
 
 
 def cell_shares(profile: Profile, cells: int, names: tuple[Sum, ...]) -> list[Float64s]:
-    """Sum the named quantities in each of `cells` (a power of two) cells of equal width, over the total weight.
+    """Sum the named quantities ("w", "c", "y", ...) in each of `cells` cells of equal width on [0, 1], over the total weight.
 
-    Each has the shape (batch, cells).
+    One array of shape (batch, cells) for each name. `cells` is a power of two; a score on an edge is in the upper cell.
     """
     starts = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")  # exact edges
     starts[:, -1] = profile.rows
@@ -42,14 +42,18 @@ def cell_shares(profile: Profile, cells: int, names: tuple[Sum, ...]) -> list[Fl
 
 
 def midpoints(cells: int) -> Float64s:
-    """Return the midpoints of `cells` cells of equal width on [0, 1]."""
+    """Return the midpoints of `cells` cells of equal width on [0, 1].
+
+    >>> midpoints(2)
+    array([0.25, 0.75])
+    """
     return (np.arange(cells) + 0.5) / cells
 
 
 def smooth(values: Float64s, response: Float64s) -> Float64s:
     """Convolve values in cells, shape (..., cells), with the kernel whose factor for the k-th cosine is response[..., k].
 
-    Values are reflected at both ends; the shape stays.
+    Values are reflected at both ends; the shape stays. A response of ones returns the values.
     """
     from scipy.fft import dct, idct
 
@@ -68,7 +72,7 @@ def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
 
 
 def sampled_response(kernel: Float64s) -> Float64s:
-    """Compute the factor for the k-th cosine, shape (..., cells), of a kernel sampled at distances of 0..cells cells (last axis).
+    """Compute the factors for cosines, shape (..., cells), of a kernel sampled at distances of 0, ..., cells cells (last axis).
 
     The kernel is scaled to total mass 1, so that the factor for k = 0 is 1.
     """
@@ -80,7 +84,7 @@ def sampled_response(kernel: Float64s) -> Float64s:
 # ----------------------------------------------------------------------------------------------------
 # The kernel-density calibration error
 
-_CELLS = 4096  # cells of the grid on [0, 1]; derived: a power of two, so that edges are exact
+_CELLS = 4096  # by choice: cells of the grid on [0, 1]; a power of two, so that edges are exact
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ class KernelDensityECE(Estimator):
             raise InputError(f"bandwidth must lie in (0, 1], not {self.bandwidth!r}")
 
     def estimate(self, profile: Profile) -> Findings:
-        """Compute the power of every dataset, shape (batch,); `settings["bandwidth"]` are the bandwidths, at least two cells."""
+        """Compute the power of every dataset, shape (batch,); `settings["bandwidth"]` has the bandwidths, at least two cells."""
         bandwidths = np.maximum(self.bandwidths(profile), 2 / _CELLS)
         weight, outcome = cell_shares(profile, _CELLS, ("w", "y"))
         return Findings(self._power(weight, outcome, bandwidths), settings={"bandwidth": bandwidths})
@@ -155,7 +159,10 @@ class KernelDensityECE(Estimator):
         return np.sqrt(np.maximum(square - mean**2, 0.0)) * (2 * profile.size) ** -0.2
 
     def _power(self, weight: Float64s, outcome: Float64s, h: Float64s) -> Float64s:
-        """Compute the p-th power of the error, shape (batch,), from cell shares (batch, cells) and bandwidths h, shape (batch,)."""
+        """Compute error^norm, shape (batch,), from shares of rows and of ones in cells (batch, cells), and bandwidths h (batch,).
+
+        The mean of |c - rate(c)|^norm over the smoothed density of scores, with rate the smoothed ones over the smoothed rows.
+        """
         response = sampled_response(_triweight(3 * h))  # a support of 3h gives the standard deviation h
         density = np.maximum(smooth(weight, response), 0.0)
         positive = smooth(outcome, response)
@@ -191,9 +198,10 @@ _ADDED = 1e-4  # derived: as relplot, which adds it to the sum of kernels at a p
 
 
 def relplot_fixed_point(scores: Float64s, residuals: Float64s, weights: Float64s) -> tuple[float, float]:
-    """Find the bandwidth that equals its smoothed error, as relplot does by bisection; return error and bandwidth.
+    """Find the bandwidth that equals its smoothed error, as relplot does by ten bisections; return (error, bandwidth).
 
-    All arguments have shape (n,); residuals are (c - y) w. The bandwidth lies between 0.001 and 1.
+    All arguments have shape (n,); residuals are (c - y) w. The bandwidth lies between 0.001 and 1; it is 1 where the error is
+    larger.
     """
 
     def error(sigma: float) -> float:
@@ -239,9 +247,9 @@ def _smoothed(scores: Float64s, values: Float64s, sigma: float, points: int, poi
 # ----------------------------------------------------------------------------------------------------
 # The smooth calibration error (smECE)
 
-_CELLS_SMOOTH = 8192  # cells of the grid on [0, 1]; derived: a power of two, so that edges are exact
+_CELLS_SMOOTH = 8192  # by choice: cells of the grid on [0, 1]; a power of two, so that edges are exact
 _STEPS = 60  # derived: twice the steps that halving takes to the precision below
-_PRECISION = 1e-9  # derived: relative, far below what 8192 cells resolve
+_PRECISION = 1e-9  # by choice: relative, far below what 8192 cells resolve
 
 
 @dataclass(frozen=True)
@@ -256,8 +264,8 @@ class SmoothECE(Estimator):
 
     Notes
     -----
-    :math:`\mathrm{smECE} = \sigma^*` with :math:`\sigma^* = \int_0^1 |\frac1n \sum_i (y_i - c_i) K_{\sigma^*}(t, c_i)|\,dt`, K the
-    Gaussian reflected at 0 and 1: a consistent measure within a factor of the distance to calibration. The right side falls as
+    :math:`\mathrm{smECE} = \sigma^*` with :math:`\sigma^* = \int_0^1 |\frac1n \sum_i (y_i - c_i) K_{\sigma^*}(t, c_i)|\,dt`, K
+    the Gaussian reflected at 0 and 1: a consistent measure within a factor of the distance to calibration. The right side falls as
     sigma grows, so the fixed point is unique. Computed on 8192 cells of equal width; errors below 1/8192 are reported as the
     smoothed residual at that scale.
 
@@ -300,7 +308,7 @@ class SmoothECE(Estimator):
         return Findings(value, settings={"bandwidth": sigma})
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        """Bound the value of all rows by rounding alone (proved); raise InputError for rule="relplot", whose grids need rows."""
+        """Bound the value of all rows by rounding (proved); raise InputError for rule="relplot", whose grids need rows."""
         if self.rule == "relplot":
             raise InputError("another tool's grids need rows, not a sketch; use tc.SmoothECE()")
         return super().sketch_bound(cells, estimate)
@@ -318,9 +326,10 @@ def _rows(profile: Profile) -> Iterator[tuple[Float64s, Float64s, Float64s]]:
 
 
 def _fixed_point(residual: Float64s) -> tuple[Float64s, Float64s]:
-    """Solve smECE(sigma) = sigma for sums of residuals in cells over n, shape (batch, cells).
+    """Solve smECE(sigma) = sigma, given sums of y - c (of either sign) in cells over n, shape (batch, cells).
 
-    Returns errors and bandwidths, shape (batch,); where the error is below 1 / cells, that of the bandwidth 1 / cells.
+    smECE is the sum over cells of the absolute value after smoothing with a Gaussian of standard deviation sigma, reflected at 0
+    and 1. Returns (errors, bandwidths), shape (batch,) each; where the error is below 1 / cells, that of the bandwidth 1 / cells.
     """
     from scipy.fft import dct, idct
 

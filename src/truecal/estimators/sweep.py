@@ -118,7 +118,10 @@ class SweepECE(Estimator):
     def _resampled_interval(
         self, profile: Profile, level: float, rng: np.random.Generator, p_value: float | None
     ) -> Interval:
-        """Bootstrap rows; widen the interval to contain that of the rank series where outcomes fall with the scores (`_falls`)."""
+        """Bootstrap rows; widen the interval to contain that of the rank series where outcomes fall with the scores (`_falls`).
+
+        The rank series has norm 1 for norm 1, else 2; for norms above 2 the upper limit is then 1.
+        """
         interval = super()._resampled_interval(profile, level, rng, p_value)
         if not _falls(profile):
             return interval
@@ -150,7 +153,7 @@ class SweepECE(Estimator):
         return count, finest
 
     def _sweep(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Sweep the numbers of bins of every dataset, several at a time; return those of :meth:`sweep`."""
+        """Sweep the numbers of bins of every dataset, several at a time; return (count, finest) of :meth:`sweep`."""
         largest = np.full(profile.batch, profile.rows)
         if profile.weights is not None:
             sizes = profile.total if profile.counted else largest
@@ -178,9 +181,10 @@ class SweepECE(Estimator):
 
 
 def _falls(profile: Profile) -> bool:
-    """Decide whether outcomes of one dataset fall with the scores: one of ten bins of equal mass exceeds a later one in its rate.
+    """Decide whether outcomes of one dataset fall with the scores: one of ten bins of equal mass has a higher rate than a later.
 
-    By more than 3.7 standard errors, which among 45 pairs of bins happens by chance in less than one dataset of a hundred.
+    It is higher by more than 3.7 standard errors, which among 45 pairs of bins happens by chance in less than one dataset of a
+    hundred.
     """
     bins = Bins.of(profile, profile.mass_cut(_TENTHS))
     n = np.maximum(bins.count[0], 1.0)
@@ -193,10 +197,10 @@ def _falls(profile: Profile) -> bool:
 
 
 def _rates_rise(weight: Float64s, ones: Float64s, numbers: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Decide whether the rates of the filled bins are non-decreasing, for several numbers of bins.
+    """Decide whether the rates of the filled bins are non-decreasing, bool (batch, len(numbers)), for several numbers of bins.
 
     `weight` and `ones` have the bins of one number after those of the other, with one entry without meaning between each two,
-    shape (batch, sum(numbers) + len(numbers) - 1); `weight` is changed in place. Returned is (batch, len(numbers)).
+    shape (batch, sum(numbers) + len(numbers) - 1); `weight` is changed in place.
     """
     ends = np.cumsum(numbers + 1)
     weight[:, ends[:-1] - 1] = 0.0

@@ -18,7 +18,7 @@ from truecal.resampling import cells
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s, Indices
 
-_DRAWS = 9999  # derived: the 95 % point of the largest run is known to 0.2 points
+_DRAWS = 9999  # by choice: the 95 % point of the largest run is known to 0.2 points
 _CELLS = 40  # by choice: groups of neighbouring scores; more give finer steps, but more bounds that must hold at once
 _BLOCK = 1 << 20  # derived: 8 MiB; numbers in memory while the units of runs are counted
 
@@ -49,7 +49,7 @@ class Band(Tabular):
     level: float
 
     def frame(self) -> Frame:
-        """Return one row per score."""
+        """Return one row per score: score, low, high."""
         return Frame({"score": self.score, "low": self.low, "high": self.high})
 
     def __str__(self) -> str:
@@ -172,9 +172,10 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
 
 
 def _run_level(groups: int, level: float) -> float:
-    """Compute the two-sided level of the bounds of each run of groups at which all bounds hold at once with probability `level`.
+    """Compute the two-sided level of the bound of each run of groups at which all bounds hold together with probability `level`.
 
-    From the simulated largest run, at most Bonferroni's level, which is also taken where the draws do not reach `level`.
+    That of the `level` quantile of `_largest_runs`, if it is not above Bonferroni's 1 - (1 - level) / (number of runs), which is
+    also taken where the draws do not reach `level`. There are groups (groups + 1) / 2 runs of neighbouring groups.
     """
     from scipy.special import ndtr
 
@@ -186,7 +187,7 @@ def _run_level(groups: int, level: float) -> float:
 
 @cache
 def _largest_runs(groups: int) -> Float64s:
-    """Simulate the largest |sum| / sqrt(length) over runs of independent normal variables; 9,999 draws, sorted.
+    """Simulate the largest |sum| / sqrt(length) over all runs of neighbours among `groups` standard normals; 9,999, ascending.
 
     That the variables have equal variances matters little: with variances that grow 100- or 1000-fold, or fall to both sides, the
     90 % point was 3.32 to 3.35 instead of 3.36 (4000 draws).
@@ -201,9 +202,10 @@ def _largest_runs(groups: int) -> Float64s:
 
 
 def _effective_runs(profile: Profile, starts: Indices, first: Indices, last: Indices) -> Float64s:
-    """Compute the effective sample size of every run of groups of clustered rows, shape (1, runs).
+    """Compute the effective sample size of every run of groups of clustered rows, as `bins.effective_size`, shape (1, runs).
 
-    Group g has the sorted rows starts[g] to starts[g + 1]; run r the groups first[r] to last[r], both (runs,).
+    Group g has the sorted rows from starts[g] up to starts[g + 1]; run r the groups first[r] to last[r], both included and of
+    shape (runs,).
     """
     unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]

@@ -85,7 +85,7 @@ class _Draws:
 
 @dataclass(frozen=True)
 class _MeasuredModels:
-    """Measured models of a comparison, with estimator, lens, rows and method."""
+    """Measured models of a comparison by name, with estimator, words for the lens, number of rows (the smallest) and method."""
 
     models: Mapping[str, ComparedModel]
     estimator: Estimator
@@ -102,7 +102,7 @@ def _resample_models(
     units: Mapping[str, Units],
     draws: _Draws,
 ) -> dict[str, ComparedModel]:
-    """Resample the errors of models of one probability per row: counts of units, the same for all models if paired.
+    """Resample the errors of models of one probability per row: with the same counts of units for all models if paired.
 
     Returns the ComparedModel of every name, with an interval where the estimator has no plug-in bias.
     """
@@ -137,7 +137,7 @@ def _limits_around(value: float, interval: Interval) -> tuple[float, float]:
 
 
 def _closed_form_interval(sample: Sample, units: Units, estimator: Estimator, level: float) -> Interval | None:
-    """Compute the interval of one model by formula; None for clusters unless the estimator is the rank series.
+    """Compute the interval of one model by formula: for clusters that of the rank series, None for other estimators.
 
     For rows it is the estimator's own interval, which may be None too.
     """
@@ -175,7 +175,7 @@ def _resample_vectors(
 
 
 def _sketched_model(sketch: Sketch, estimator: Estimator, draws: _Draws) -> ComparedModel:
-    """Measure a sketch: in closed form for the root-mean-square rank series, else by resamples of the rows in its cells."""
+    """Measure a sketch: in closed form for the rank series of norm 2, else by resamples of the rows in its cells."""
     level, rng = draws.level, draws.rng
     estimate = measure(sketch, estimator=estimator, level=level, rng=rng)
     error = estimate.sketch_error or 0.0
@@ -189,14 +189,16 @@ def _sketched_model(sketch: Sketch, estimator: Estimator, draws: _Draws) -> Comp
 
 
 def limits(a: ComparedModel, b: ComparedModel, level: float, *, paired: bool) -> tuple[float, float, float]:
-    """Compute limits of the difference of two errors, and the p-value of no difference.
+    """Compute limits of the difference of two errors, and the p-value of no difference: (low, high, p).
 
     Zou and Donner (2008): where l and u are the distances from a value to the ends of its interval, the lower end of a - b lies
-    sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a l_b) above
-    it, rho the correlation of the estimates. The errors' own intervals hold near zero and away from it, so those of the difference
-    do. Values that are biased are compared by the quantiles of resampled differences instead; those of the rank series by the joint
-    distribution of both estimates (:meth:`rank_series.Side.limits`). Returns (low, high, p); where both models have the same
-    resampled errors, low and high are the difference and p is 1.
+    sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a l_b)
+    above it, rho the correlation of the estimates (0 if not paired). p is two-sided, of a normal difference whose limit on the
+    side of 0 is at `level`. The errors' own intervals hold near zero and away from it, so those of the difference do.
+
+    Values that are biased (no interval) are compared by `_quantile_limits` instead; those of the rank series (a side) by the
+    joint distribution of both estimates (:meth:`rank_series.Side.limits`). Where both models have the same resampled errors, low
+    and high are the difference and p is 1.
     """
     if a.side is not None and b.side is not None:
         return a.side.limits(b.side, level, paired=paired)
@@ -217,7 +219,7 @@ def limits(a: ComparedModel, b: ComparedModel, level: float, *, paired: bool) ->
 
 
 def _correlation(x: Float64s | None, y: Float64s | None) -> float:
-    """Compute the correlation of two estimates over the same resamples (resamples,); 0 without resamples or variance."""
+    """Compute the correlation of two estimates over the same resamples, shape (resamples,); 0 without resamples or variance."""
     if x is None or y is None:
         return 0.0
     scale = float(x.std() * y.std())
@@ -231,9 +233,10 @@ def _errors(model: ComparedModel) -> Float64s:
 
 
 def _quantile_limits(a: ComparedModel, b: ComparedModel, level: float) -> tuple[float, float, float]:
-    """Compute limits and two-sided p-value of the difference a - b from quantiles of the differences of resampled errors.
+    """Compute (low, high, p): quantiles of the differences a - b of resampled errors, and the p-value of no difference.
 
-    Where the test rejects the calibration of one model only, the limit on its side is at least the upper quantile of its error.
+    p = 2 (1 + differences on the side of 0 that has fewer, or at 0) / (1 + resamples), at most 1. Where the test rejects the
+    calibration of a only, high is at least the upper quantile of the errors of a; of b only, low at most minus that of b.
     """
     differences = _errors(a) - _errors(b)
     low, high = np.quantile(differences, [(1 - level) / 2, (1 + level) / 2])
@@ -569,9 +572,9 @@ def compare_many(
 
 
 def _data_by_name(y_true: Any, probs: Mapping[str, ArrayLike] | None, rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Predictions or Sketches by name: those of a mapping `y_true`, or Predictions of labels `y_true` and each of `probs`.
+    """Return Predictions or Sketches by name: a mapping `y_true` as it is, or Predictions of labels `y_true` and each of `probs`.
 
-    `rows` are keyword arguments of Predictions.from_probs. Refuses other types.
+    `rows` are keyword arguments of Predictions.from_probs. Raises InputError for other types.
     """
     if probs is not None:
         options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
@@ -587,7 +590,13 @@ def _data_by_name(y_true: Any, probs: Mapping[str, ArrayLike] | None, rows: Mapp
 
 
 def _pairs(names: Sequence[str], reference: str | None) -> list[tuple[str, str]]:
-    """List the pairs (a, b) to compare: all of them, or (name, reference) for every other name; refuse fewer than two names."""
+    """List the pairs (a, b) to compare: all of them in order, or (name, reference) for every other name.
+
+    Raises InputError for fewer than two names, and for a reference that is none of them.
+
+    >>> _pairs(["x", "y", "z"], None), _pairs(["x", "y", "z"], "y")
+    ([('x', 'y'), ('x', 'z'), ('y', 'z')], [('x', 'y'), ('z', 'y')])
+    """
     if len(names) < 2:
         raise InputError("a comparison needs at least two models with different names")
     if reference is None:
@@ -657,7 +666,7 @@ def _judged_models(
 def _sketched_models(
     estimator: Estimator | None, data: Mapping[str, Any], lens: Lens | None, key: str | None, draws: _Draws
 ) -> _MeasuredModels:
-    """Measure models given as sketches, unpaired; refuse a mixture with Predictions, a lens and a key."""
+    """Measure models given as sketches, unpaired; raise InputError for a mixture with Predictions, a lens or a key."""
     if not all(isinstance(model, Sketch) for model in data.values()) or lens is not None or key is not None:
         raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
     estimator = estimator or RankSeries()
@@ -690,7 +699,8 @@ def _refuse_other_rows(first: str, preds: Predictions, name: str, model: Predict
     """Raise InputError if the rows of model `name` are not those of the first model, in the same order.
 
     They must agree in number, labels and clusters. Binary labels may differ, as whether each model's own answer was correct,
-    unless they have the same number of ones in an order unrelated to that of the first.
+    unless they have the same number of ones in an order unrelated to that of the first (and the first is not made of answers): a
+    correlation below 3 / sqrt(rows).
     """
     if len(model) != len(preds):
         raise InputError(
@@ -722,10 +732,10 @@ def _refuse_other_rows(first: str, preds: Predictions, name: str, model: Predict
 def _units_by_key(
     all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str, rng: np.random.Generator
 ) -> dict[str, Units]:
-    """Return units of each model that are the values of a column, or the clusters of the first model, which hold whole keys.
+    """Return units of each model, by name: the values of the column `key`, or the clusters of the first model.
 
-    Refuses missing keys, keys that are not in all models, and a key in several clusters. Units are "rows" if every key has one
-    row in every model and there are no clusters, else "clusters".
+    Rows of one key have one unit in all models. Raises InputError for missing keys, keys that are not in all models, and a key in
+    several clusters. Units are "rows" if every key has one row in every model and there are no clusters, else "clusters".
     """
     first = next(iter(all_preds))
     for name, preds in all_preds.items():

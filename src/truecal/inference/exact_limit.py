@@ -67,7 +67,7 @@ class OutputCells:
 
     @classmethod
     def counted(cls, outputs: Float64s, counts: Float64s, ones: Float64s) -> "OutputCells":
-        """Make cells of one dataset from its counts; outputs without rows are left out."""
+        """Make cells of one dataset from its counts, shape (m,) each; outputs without rows are left out, every weight is 1."""
         filled = counts > 0
         return cls(outputs[filled], counts[filled], ones[filled], np.ones(int(filled.sum())), float(counts.sum()))
 
@@ -80,7 +80,10 @@ class OutputCells:
 
     @classmethod
     def class_wise(cls, samples: Sequence[Sample], shares: Float64s) -> "OutputCells":
-        """Count rows and events at each distinct output of each class; samples are of the same rows, one per class."""
+        """Count rows and events at each distinct output of each class; samples are of the same rows, one per class.
+
+        `shares`, shape (classes,), are the weights of the outputs of each class. Outputs of different classes are not joined.
+        """
         weights = samples[0].weights
         w = np.ones(len(samples[0])) if weights is None else weights
         pairs = [np.unique(sample.scores.astype(np.float64), return_inverse=True) for sample in samples]
@@ -98,7 +101,7 @@ class OutputCells:
         return cls(s[filled], n[filled], k[filled], a[filled], float(w.sum()), spread)
 
     def with_outputs(self, possible: Float64s) -> "OutputCells":
-        """Append the outputs that are possible but were not observed, with no rows."""
+        """Append the outputs of `possible` that were not observed, with no rows."""
         missing = np.setdiff1d(possible, self.outputs)
         none = np.zeros(len(missing))
         return OutputCells(
@@ -112,22 +115,22 @@ class OutputCells:
 
     @property
     def shares(self) -> Float64s:
-        """Shares w_j of the rows of one dataset."""
+        """Shares w_j = counts / sum(counts) of one dataset, shape (m,)."""
         return self.counts / self.counts.sum()
 
     @property
     def squared(self) -> float:
-        """The debiased squared error U of one dataset; may be negative."""
+        """The debiased squared error U (1) of one dataset, as `squared_errors` has it; may be negative."""
         return float(squared_errors(self.outputs, self.counts, self.ones)[1])
 
     @property
     def balance(self) -> float:
-        """The smallest alpha for which the outputs are alpha-well-balanced: 1/(alpha B) <= w_j <= alpha/B (definition 4.2)."""
+        """The smallest alpha with 1/(alpha B) <= w_j <= alpha/B for the shares w_j of all B outputs (definition 4.2)."""
         relative = self.shares * len(self.outputs)
         return float(max(relative.max(), 1 / relative.min()))
 
     def lower(self, level: float) -> float:
-        """Compute the one-sided lower limit of the squared error: the smallest t with P(U >= observed) of 1 - level or more.
+        """Compute the one-sided lower limit of the squared error: the smallest t with P(U >= observed U) of 1 - level or more.
 
         0 where that holds at t = 0.
         """
@@ -138,7 +141,10 @@ class OutputCells:
         return float(brentq(lambda t: self._exceedance(t) - (1 - level), 0.0, self.squared, xtol=1e-16))
 
     def _exceedance(self, t: float) -> float:
-        """Compute P(U >= observed) if the true squared error is t: the larger of that for an even division and the observed one."""
+        """Approximate P(U >= observed U) if the true squared error is t, by a shifted gamma variable with three moments of U.
+
+        The larger of two: with t divided evenly among the outputs, and in proportion to the debiased squared gaps observed.
+        """
         shares = self.shares
         rate = (self.ones + 2 * self.outputs) / (self.counts + 2)  # as in (2)
         noise = rate * (1 - rate) / self.counts
@@ -155,7 +161,15 @@ class OutputCells:
 
 
 def squared_errors(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
-    """Compute the plug-in and the debiased squared error (1) over the last axis; outputs without rows count 0."""
+    """Compute the plug-in and the debiased squared error (1) over the last axis; outputs without rows count 0.
+
+    sum_j n_j / n (s_j - y_j)^2 with y = ones / counts, and the same less y (1 - y) / (n_j - 1) in each term, except where n_j is
+    1.
+
+    >>> plugin, debiased = squared_errors(np.array([0.5]), np.array([5.0]), np.array([4.0]))
+    >>> plugin.round(12), debiased.round(12)
+    (np.float64(0.09), np.float64(0.05))
+    """
     shares = counts / counts.sum(axis=-1, keepdims=True)
     plugin, debiased = _gap_squares(outputs, counts, ones)
     return (shares * plugin).sum(axis=-1), (shares * debiased).sum(axis=-1)
@@ -169,7 +183,7 @@ def _gap_squares(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[F
 
 
 def _upper_tail(distance: float, variance: float, third: float) -> float:
-    """Approximate P(X >= distance) for X of mean 0 by a shifted gamma variable with these second and third cumulants.
+    """Approximate P(X >= distance) for X of mean 0 by a shifted gamma variable with this variance and third cumulant.
 
     Normal where the skewness is below 1e-4; without variance 1 for distances up to 0, else 0.
     """
@@ -188,10 +202,11 @@ def _upper_tail(distance: float, variance: float, third: float) -> float:
 def _spread(codes: Indices, s: Float64s, n: Float64s, k: Float64s, a: Float64s, w: Float64s) -> float:
     """Compute the variance of T over what it would be if the labels of different classes were independent, from 1 to 2.
 
-    `codes` is the output of every row in every class, shape (classes, rows); `w` holds the counts of the rows. With one label per
-    row Cov(y_c, y_d) = -q_c q_d, q the outputs scaled to sum to 1. The quadratic part of T has these covariances squared, the
-    linear part (where gaps g are real) sum q g^2 - (sum q g)^2 per row. diag(q) - qq' has a trace of its square of at most twice
-    that of its diagonal, exactly twice for two classes.
+    `codes` is the number of the output of every row in every class, shape (classes, rows); s, n, k, a are the fields of all
+    outputs, `w` the counts of the rows. With one label per row Cov(y_c, y_d) = -q_c q_d, q the outputs scaled to sum to 1. The
+    quadratic part of T has these covariances squared, the linear part (where gaps g are real) sum q g^2 - (sum q g)^2 per row;
+    the larger ratio is returned. diag(q) - qq' has a trace of its square of at most twice that of its diagonal, exactly twice for
+    two classes.
     """
     probs = s[codes]
     q = probs / np.maximum(probs.sum(axis=0), 1e-12)
@@ -213,7 +228,7 @@ def _spread(codes: Indices, s: Float64s, n: Float64s, k: Float64s, a: Float64s, 
 # ----------------------------------------------------------------------------------------------------
 # The upper limit, by inverting a test of T
 
-_TAIL = 0.005  # of each Clopper-Pearson limit of a plausible rate; derived: a tenth of 1 - level at 95 %
+_TAIL = 0.005  # by choice: of each Clopper-Pearson limit of a plausible rate; a tenth of 1 - level at 95 %
 _RARE = 50  # by choice: rows below which nulls vary how often an output occurs, too
 _PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # by choice: shares of t^2 on the outputs observed
 _PRECISION = 0.01  # by choice: relative precision of the limit
@@ -221,10 +236,10 @@ _MIN_ERROR = 1e-6  # by choice: limits below this are not resolved
 
 
 def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: bool = False) -> tuple[bool, float]:
-    """Decide whether "the error is at least `threshold`" is rejected at 1 - level, and find the smallest error that is.
+    """Test "the error is at least `threshold`" at 1 - level, and find the upper limit: (whether it is rejected, limit).
 
-    The limit is found to one part in a hundred, on the side of the threshold on which it lies; 1 where nothing is rejected.
-    `closed`: the model has no outputs but those listed.
+    The limit is the smallest root-mean-square error that `rejects` rejects, to one part in a hundred, on the side of the
+    threshold on which it lies; 1 where nothing is rejected. `closed`: the model has no outputs but those listed.
     """
     below = rejects(cells, threshold, level, closed=closed)
     low, high = (0.0, threshold) if below else (threshold, 1.0)
@@ -240,16 +255,16 @@ def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: b
 
 
 def rejects(cells: OutputCells, error: float, level: float, *, closed: bool = False) -> bool:
-    """Decide whether P(T <= observed) is 1 - level or less under every null of this root-mean-square error; False for error 0."""
+    """Decide whether P(T <= observed T) is at most 1 - level under every null of this root-mean-square error; False for 0."""
     return error > 0 and all(p <= 1 - level for p in _null_probabilities(cells, error**2, closed, 1 - level))
 
 
 def _null_probabilities(cells: OutputCells, squared: float, closed: bool, stop: float) -> Iterator[float]:
-    """Yield P(T <= observed) under each null of this squared error.
+    """Yield P(T <= observed T) under each null of this squared error.
 
-    An output never observed is left out where the probability that it stays unseen is `stop` or less, or if the list is `closed`.
     A part of the squared error lies on the outputs observed; the rest on an output never observed, or on one rare output, which
-    then has Poisson counts of the least and the observed frequency that can hold it.
+    then has Poisson counts of the least and the observed frequency that can hold it. An output never observed is left out where
+    the probability that it stays unseen is `stop` or less, or if the list is `closed`.
     """
     s, n_k, a, n = cells.outputs, cells.counts, cells.weight, cells.rows
     observed = a * terms(s, n_k, cells.ones)
@@ -278,10 +293,10 @@ def _null_probabilities(cells: OutputCells, squared: float, closed: bool, stop: 
 
 @dataclass(frozen=True, eq=False)
 class GapLimits:
-    """Largest plausible |rate - output| of every output, by Clopper-Pearson limits.
+    """Largest plausible |rate - output| of every output, by Clopper-Pearson limits, shape (m,) each.
 
-    `largest` is that on `side` (+1 or -1), where the output has more room unless the data exclude it; `wide` is the side of more
-    room itself.
+    `wide` is the side (+1 or -1) on which the output has more room: up below 1/2, else down. `side` is that too unless the limits
+    exclude rates there, and `largest` is the distance from the output to the limit on `side`.
     """
 
     largest: Float64s
@@ -290,7 +305,7 @@ class GapLimits:
 
 
 def _gap_limits(cells: OutputCells) -> GapLimits:
-    """Compute how far, and to which side, the rate of each output may lie from it: at tail probability 0.005 per side."""
+    """Compute the largest gap of each output on its wider side, by limits of the rate with tail probability 0.005 each."""
     s = cells.outputs
     low, high = clopper_pearson(cells.ones, cells.counts, _TAIL)
     upwards = s < 0.5
@@ -300,9 +315,11 @@ def _gap_limits(cells: OutputCells) -> GapLimits:
 
 
 def _divisions(cells: OutputCells, limits: GapLimits, squared: float) -> Iterator[Float64s]:
-    """Yield gaps rate - output (m,) with this squared error: outputs filled one by one, in the shape observed, and all equal.
+    """Yield up to three arrays of gaps rate - output (m,) whose weighted mean square is `squared`.
 
-    A division that would need rates outside of [0, 1] or gaps beyond the limits is left out.
+    Outputs filled one by one up to their limits, in the order of the variance they add; gaps in proportion to those observed
+    beyond noise; and all of one size. A division that would need rates outside of [0, 1], or gaps beyond the limits in the first,
+    is left out. The weights are a_j n_j / n.
     """
     s, n_k = cells.outputs, cells.counts
     w = cells.weight * n_k / cells.rows
@@ -321,9 +338,9 @@ def _divisions(cells: OutputCells, limits: GapLimits, squared: float) -> Iterato
 
 
 def _fill(w: Float64s, limits: GapLimits, order: Indices, squared: float) -> Float64s | None:
-    """Return gaps (m,) that put a squared error on outputs up to their largest gaps, one after the other in this order.
+    """Return gaps (m,) with sum w gap^2 = `squared`: outputs get their largest gap one after the other in this order.
 
-    `w` are the weights of the squared gaps; None if the largest gaps of all outputs together have less.
+    The last one gets what remains, further ones 0. None if the largest gaps of all outputs together have less.
     """
     max_parts = (w * limits.largest**2)[order]
     if max_parts.sum() < squared - 1e-15:
@@ -334,7 +351,7 @@ def _fill(w: Float64s, limits: GapLimits, order: Indices, squared: float) -> Flo
 
 
 def _scale(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Float64s | None:
-    """Scale gaps `direction` (m,) so that sum w gap^2 is `squared`, each cut where its rate would leave [0, 1].
+    """Scale gaps `direction` (m,) so that sum w gap^2 is `squared`, each cut where its rate s + gap would leave [0, 1].
 
     None where even the cut gaps have less.
     """
@@ -379,7 +396,11 @@ _MANY = 200  # by choice: outputs beyond which T is taken as normal, which is on
 
 
 def terms(s: Float64s | float, n: Float64s, k: Float64s) -> Float64s:
-    """Compute t(n, k) of (2) for every output; 0 for an output without rows."""
+    """Compute n (k/n - s)^2 - r (1 - r), r = (k + 2 s) / (n + 2), of every output (2); 0 for an output without rows.
+
+    >>> terms(0.5, np.array([2.0, 0.0]), np.array([1.0, 0.0]))
+    array([-0.25,  0.  ])
+    """
     rate = (k + PULL * s) / (n + PULL)
     return np.where(n > 0, n * (k / np.maximum(n, 1) - s) ** 2 - rate * (1 - rate), 0.0)
 
@@ -411,14 +432,14 @@ class NullTerms:
     more: float = 0.0
 
     def tail(self) -> float:
-        """Compute P(T <= observed)."""
+        """Compute P(T <= observed T), with K_j binomial of n_j rows at the rate p_j."""
         mean, variance = (float(moment.sum()) for moment in self._moments)
         if self._is_normal:
             return self._normal_tail(mean, variance)
         return self._grid_tail(self._transforms.prod(axis=0), mean)
 
     def tail_with(self, j: int, rows: float, rate: float) -> float:
-        """Compute P(T <= observed) if output j has a Poisson number of rows of mean `rows`, each with the event at this rate."""
+        """Compute P(T <= observed T) if output j has a Poisson number of rows of mean `rows`, with events at this rate."""
         s, weight = float(self.s[j]), float(self.weight[j])
         mean, variance = (float(moment.sum() - moment[j]) for moment in self._moments)
         if self._is_normal:
@@ -432,12 +453,15 @@ class NullTerms:
 
     @cached_property
     def _observed(self) -> float:
-        """Observed T, at least 0: a smaller one is no evidence of a smaller error; plus 1e-9 for rounding."""
+        """Observed T, the sum of `observed_terms`, plus 1e-9 for rounding.
+
+        Where it is negative, 0: a smaller T is no evidence of a smaller error.
+        """
         return max(float(self.observed_terms.sum()), 0.0) + 1e-9
 
     @property
     def _is_normal(self) -> bool:
-        """Whether there are so many outputs that T is taken as normal."""
+        """Whether there are more than 200 outputs, so that T is taken as normal."""
         return len(self.s) > _MANY
 
     @cached_property
@@ -455,7 +479,10 @@ class NullTerms:
         return float(ndtr((self._observed - mean) / np.sqrt(self.spread * variance)))
 
     def _grid_tail(self, transform: NDArray[np.complex128], mean: float) -> float:
-        """Return P(T <= observed) from the transform of the masses of T; T is stretched around its mean by sqrt(spread)."""
+        """Return P(T <= observed T) from the Fourier transform of the damped masses of T on the grid, and the mean of T.
+
+        T is stretched around its mean by sqrt(spread).
+        """
         end = mean + (self._observed - mean) / np.sqrt(self.spread)
         last = int(np.rint((end - _MIN_TERM * float(self.weight.sum())) / self._step))
         if self.spread == 1:
@@ -466,25 +493,28 @@ class NullTerms:
 
     @cached_property
     def _step(self) -> float:
-        """Width of a cell; where T is stretched the grid reaches up to its mean."""
+        """Width of a cell of the grid, which spans the least to the observed T; if spread > 1, also the mean of T."""
         top = self._observed
         if self.spread > 1:
             top = max(top, float(self._moments[0].sum()) + self.more)
         return (top - _MIN_TERM * float(self.weight.sum())) / (_CELLS - 2)
 
     def _cell(self, value: Float64s, weight: Float64s) -> NDArray[np.intp]:
-        """Return the cell of the grid of each value of a term with this weight; `_CELLS` is beyond the grid."""
+        """Return the cell, from 0, of values of terms; cell 0 is the least value -weight / 4, `_CELLS` is beyond the grid."""
         return np.rint((value - _MIN_TERM * weight) / self._step).clip(0, _CELLS).astype(np.intp)
 
     def _transform(self, values: Float64s, mass: Float64s, weight: Float64s) -> NDArray[np.complex128]:
-        """Transform the masses of terms on the grid: values and masses (m, v), weights (m,); shape (m, frequencies)."""
+        """Transform the masses of terms on the grid: values and masses (m, v), weights (m,); shape (m, frequencies).
+
+        Masses of cells are multiplied by `_DAMPING` before.
+        """
         code = np.arange(len(values))[:, None] * (_CELLS + 1) + self._cell(values, weight[:, None])
         table = np.bincount(code.ravel(), mass.ravel(), len(values) * (_CELLS + 1)).reshape(len(values), -1)
         return np.fft.rfft(table[:, :_CELLS] * _DAMPING, axis=1)
 
     @cached_property
     def _transforms(self) -> NDArray[np.complex128]:
-        """Fourier transform of the distribution of every term, shape (m, frequencies)."""
+        """Fourier transform of the damped distribution of every term, shape (m, frequencies)."""
         ones, mass = _binomial(self.n, self.p)
         values = self.weight[:, None] * terms(self.s[:, None], self.n[:, None], ones)
         return self._transform(values, mass, self.weight)
@@ -518,7 +548,7 @@ def _binomial(n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
 
 
 def _poisson(mean: float) -> tuple[Float64s, Float64s]:
-    """Return consecutive counts within six standard deviations (plus 6) of the mean, and their Poisson probabilities, sum 1."""
+    """Return consecutive counts within six standard deviations (plus 6) of the mean, and their Poisson masses, sum 1."""
     from scipy.special import gammaln, xlogy
 
     reach = _REACH * np.sqrt(mean) + _REACH
@@ -528,7 +558,7 @@ def _poisson(mean: float) -> tuple[Float64s, Float64s]:
 
 
 def _binomial_moments(s: Float64s | float, n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
-    """Compute mean and variance of t(n, K) of (2) for binomial K with rate p: shape (m,) each, 0 where n is 0.
+    """Compute mean and variance of t(n, K) of (2), K binomial of n rows at the rate p: shape (m,) each, 0 where n is 0.
 
     t = square K^2 + linear K + constant, so both follow from the first four central moments of K.
     """
@@ -546,7 +576,7 @@ def _binomial_moments(s: Float64s | float, n: Float64s, p: Float64s) -> tuple[Fl
 
 
 def _poisson_moments(s: float, rows: float, rate: float) -> tuple[float, float]:
-    """Compute mean and variance of t(N, K) of (2), N Poisson with mean `rows` and K of the N rows with the event at `rate`."""
+    """Compute mean and variance of t(N, K) of (2), N Poisson of mean `rows`, and K of N rows with the event at `rate`."""
     n, mass = _poisson(rows)
     mean, variance = _binomial_moments(s, n, np.full(len(n), rate))
     overall = float(mass @ mean)

@@ -287,8 +287,8 @@ def _measure_lens(
 ) -> Estimate:
     """Measure value, interval and test of what a lens judges, by the engine that fits its datasets and units.
 
-    Errors of several probabilities by the estimator itself; many classes by counts; one dataset of rows or of clusters by
-    formula or resamples; all else by joint resamples. Refuses a lens on several probabilities with an estimator of one.
+    Errors of several probabilities by the estimator itself; many classes by counts; one dataset of rows or of clusters by formula
+    or resamples; all else by joint resamples. Raises InputError for a lens on several probabilities with an estimator of one.
     """
     shares = lens.shares(preds)
     if isinstance(estimator, VectorEstimator):
@@ -315,7 +315,8 @@ def _expected_if_calibrated(
 ) -> float | None:
     """Compute the mean error of a calibrated model with these outputs among rows selected by their label.
 
-    Labels are drawn from the outputs, rows are selected by them, and the error is measured; None where no row is selected.
+    1 to 20 times labels are drawn from the outputs, rows are selected by them, and the error is measured; draws without a
+    selected row are left out, and None if all are.
     """
     values = []
     draw = rng.spawn(1)[0]
@@ -387,12 +388,12 @@ def measure_groups(
 
 
 def is_rejected(p: float, level: float) -> bool:
-    """Decide whether a test rejects at 1 - level; the smallest p-value that redraws can give rejects at any level."""
+    """Decide whether a test rejects at 1 - level: p is at most that, or 1 / 1000, the smallest p-value of 999 redraws."""
     return p <= max(1 - level, 1 / (1 + _TEST_REDRAWS))
 
 
 def _mean_limit(profile: Profile, level: float) -> float:
-    """Compute the lower normal limit of |mean outcome - mean score|, at least 0 (17a).
+    """Compute the lower limit max(|mean(y - c)| - z sqrt(Var(y - c) / n), 0) (17a), z the two-sided normal quantile.
 
     No calibration error of norm 1 or more is below |mean outcome - mean score|.
     """
@@ -479,7 +480,7 @@ def _measure_jointly(
 
 
 def _with_resamples(estimate: Estimate, resampled: Bootstrap, p_value: float | None) -> Estimate:
-    """Return the estimate with value, values of the datasets and interval of a bootstrap, and a p-value."""
+    """Replace value, power, `parts` (errors of the datasets) and interval by those of a bootstrap, and the p-value."""
     assert resampled.parts is not None
     return replace(
         estimate,
@@ -492,14 +493,14 @@ def _with_resamples(estimate: Estimate, resampled: Bootstrap, p_value: float | N
 
 
 def _column_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
-    """Return the bins in which classes are counted: 32 cells for the rank series of norm 2, else as :func:`_counted_bins`."""
+    """Return the bins in which classes are counted: 32 of equal mass for the rank series of norm 2, else `_counted_bins`."""
     if isinstance(estimator, RankSeries) and estimator.norm == 2:
         return Binning(_SERIES_CELLS, "mass")
     return _counted_bins(preds, estimator)
 
 
 def _counted_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
-    """Return the binning of an estimator if rows can be counted into it without a sort, else None."""
+    """Return the binning of a BinnedECE if rows can be counted into it without a sort, else None; None for other estimators."""
     if not isinstance(estimator, BinnedECE):
         return None
     binning = estimator.binning
@@ -538,7 +539,7 @@ def _measure_columns(
 
 
 def _resamples(datasets: int) -> int:
-    """Return the number of resamples for a number of datasets: 20,000 / datasets, between 50 and `FEW_RESAMPLES`."""
+    """Return the number of resamples for a number of datasets: 20,000 // datasets, between 50 and 200."""
     return int(np.clip(_JOINT_WORK // datasets, 50, FEW_RESAMPLES))
 
 
@@ -571,7 +572,10 @@ def _widest_estimate(estimate: Estimate, level: float, reason: str) -> Estimate:
 
 
 def _point_estimate(preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s | None) -> Estimate:
-    """Estimate without interval and test; several datasets by the weighted p-mean of their errors, in bounded memory."""
+    """Estimate without interval and test; several datasets by the weighted p-mean of their errors, in bounded memory.
+
+    `shares`, shape (datasets,), are the weights; None: a single dataset.
+    """
     parts = [report(estimator, profile, estimator.estimate(profile)) for profile in lens.profiles(preds)]
     if shares is None:
         return parts[0]
@@ -591,7 +595,10 @@ def _combined_estimate(
     n: int,
     effective_n: float,
 ) -> Estimate:
-    """Combine the errors of datasets, whose powers, shares and directions have shape (datasets,), by the weighted p-mean."""
+    """Combine the errors of datasets to (sum share power)^(1/norm), with directions as sum share direction.
+
+    `powers`, `shares` and `directions` have shape (datasets,). Repeated warnings are given once.
+    """
     power = combine_powers(powers, shares, estimator.norm)
     return Estimate(
         value=float(root(power, estimator.norm)),
@@ -607,7 +614,11 @@ def _combined_estimate(
 
 
 def _notes(preds: Predictions) -> list[str]:
-    """Return warnings: labels only 0 and 1 of many classes, scores that are the labels, weights that are whole numbers."""
+    """Return warnings of three kinds of doubtful input.
+
+    Every label has probability 1; at least 50 labels that are only 0 and 1 of more than two classes; weights that are whole
+    numbers and not all at most 1.
+    """
     notes = []
     for rows in (100, len(preds.labels)):  # where one of a few labels is not certain, the others need not be read
         probs, labels = preds.probs[:rows], preds.labels[:rows]

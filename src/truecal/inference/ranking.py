@@ -78,12 +78,12 @@ class RankingConclusion(Tabular):
 
     @property
     def worst(self) -> Comparison | None:
-        """The comparison of the model that may exceed the reference by most; None without a reference."""
+        """The comparison with the reference whose difference has the highest upper limit; None without a reference."""
         return max(self.comparisons, key=_largest_increase) if self.reference else None
 
     @property
     def passed(self) -> bool | None:
-        """Whether no model exceeds the reference by more than is acceptable; None without a gate."""
+        """Whether no upper limit of a difference from the reference is above `max_increase`; None without a gate."""
         limit = self.max_increase
         return None if limit is None else all(_largest_increase(pair) <= limit for pair in self.comparisons)
 
@@ -145,7 +145,7 @@ class RankingConclusion(Tabular):
 
 
 def _largest_increase(comparison: Comparison) -> float:
-    """Return the upper limit of the difference a - b; infinite where it is not a number."""
+    """Return the upper limit of the difference of errors a - b of a comparison; infinite where it is not a number."""
     high = float(comparison.interval.high)
     return inf if isnan(high) else high
 

@@ -197,7 +197,8 @@ def hosmer_lemeshow(
 def _z(cells: Profile) -> Float64s:
     """Compute Spiegelhalter's z for each dataset of cells, shape (batch,).
 
-    Scores of 0, 1/2 and 1 only give no variance: z is then 0, or infinite if an outcome contradicts a score of 0 or 1.
+    sum n (y - c) (1 - 2 c) / sqrt(sum n (1 - 2 c)^2 c (1 - c)) over cells of n rows with mean outcome y. Scores of 0, 1/2 and 1
+    only give no variance: z is then 0, or infinite if an outcome contradicts a score of 0 or 1.
     """
     assert cells.weights is not None
     count, score = cells.weights[0], cells.scores[0].astype(np.float64)
@@ -217,7 +218,7 @@ def _starts(cells: Profile, bins: int) -> np.ndarray:
 
 
 def _chi_square(bins: int) -> draws.Statistic:
-    """Return the function from a profile of cells to the Hosmer-Lemeshow statistic (batch,) of `bins` bins of equal mass."""
+    """Return the function from a profile of cells to the Hosmer-Lemeshow statistic of `bins` bins of equal mass, (batch,)."""
 
     def statistic(cells: Profile) -> Float64s:
         """Compute H; infinite if an outcome is unexpected in a bin whose scores are all 0 or all 1."""
@@ -343,7 +344,11 @@ def kuiper(
 
 
 def _cumulative_statistic(name: Literal["kuiper", "ks"]) -> draws.Statistic:
-    """Return the function from a profile of cells to (max F - min F) / sigma ("kuiper") or max |F| / sigma ("ks"), (batch,)."""
+    """Return the function from a profile of cells to its cumulative statistic, shape (batch,).
+
+    With F the cumulative sums of y - c over rows, 0 first, and sigma^2 = sum c (1 - c): (max F - min F) / sigma for "kuiper", max
+    |F| / sigma for "ks".
+    """
 
     def statistic(cells: Profile) -> Float64s:
         """Compute the statistic; infinite if all scores are 0 or 1 and an outcome contradicts one."""
@@ -425,8 +430,8 @@ def rank_series_test(
 def tested_profile(data: Profile | Predictions, lens: Lens | None) -> Profile:
     """Return the sorted rows to test: a profile as it is, or the scores and outcomes that a lens takes from Predictions.
 
-    A batch of profiles for a lens of several classes. Refuses a lens with a profile, several classes with clusters, and a lens
-    with several pairs per row.
+    A batch of profiles for a lens of several classes. Raises InputError for a lens with a profile, several classes with clusters,
+    and a lens with several pairs per row.
     """
     check_predictions(data, Profile, name="data")
     if isinstance(data, Profile):

@@ -47,10 +47,10 @@ _MAX_ROWS = 1e18  # derived: beyond every dataset
 
 
 def upper_bound(squared: float, *, n: float, bins: int, smallest: float, level: float, estimator: BoundOf) -> float:
-    """Compute the upper confidence bound F.6 (plug-in) or F.9 (debiased) of the squared error.
+    """Compute the upper confidence bound F.6 (plug-in) or F.9 (debiased) of the squared error (Kumar et al. 2019).
 
-    `squared` is the estimate, `n` the number of rows and `smallest` the probability of the rarest of `bins` outputs. The bound
-    is infinite if `n * smallest` is too small for it.
+    `squared` is the estimate, `n` the number of rows and `smallest` the probability of the rarest of `bins` outputs. The bound is
+    infinite if `n * smallest` is at most 12 log(2 bins / delta), delta = (1 - level) / 3 for the plug-in, (1 - level) / 4 else.
 
     >>> round(upper_bound(1e-4, n=100_000, bins=10, smallest=0.1, level=0.9, estimator="debiased"), 5)
     0.00207
@@ -390,7 +390,7 @@ def _few(profile: Profile) -> bool:
 def _verify_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLike | None) -> Verification:
     """Verify a sketch: by counts if every cell holds one score, rows count once and outputs are few, else by its interval.
 
-    `outputs` are used in the first case only.
+    `outputs`, the complete list of what the model can give, are used in the first case only.
     """
     profile = sketch.to_profile()
     if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
@@ -401,7 +401,7 @@ def _verify_sketch(sketch: Sketch, threshold: float, level: float, outputs: Arra
 
 
 def _value(profiles: Sequence[Profile], shares: Float64s) -> float:
-    """Estimate the error by the rank series: the root of the weighted mean of squares of profiles, negative ones as 0."""
+    """Estimate the error by the rank series: sqrt(max(sum of share x squared error of each profile, 0))."""
     power = shares @ np.array([float(RankSeries().estimate(profile).power[0]) for profile in profiles])
     return sqrt(max(float(power), 0.0))
 
@@ -445,7 +445,7 @@ def _verify_cells(
 
 
 def _check_outputs(outputs: ArrayLike, cells: OutputCells) -> Float64s:
-    """Return the distinct outputs that a model can give; refuse a list that lacks an output that occurs."""
+    """Return the distinct outputs that a model can give, ascending; raise InputError if one that occurs is not listed."""
     values = validation.as_floats(outputs, "outputs").astype(np.float64)
     validation.refuse_outside_unit(values, "outputs")
     possible = np.unique(values)
@@ -456,7 +456,11 @@ def _check_outputs(outputs: ArrayLike, cells: OutputCells) -> Float64s:
 
 
 def _verify_smooth(estimate: Estimate, threshold: float, level: float, assumes: tuple[str, ...]) -> Verification:
-    """Verify continuous outputs by the interval of the recommended estimator, which assumes a smooth curve."""
+    """Verify continuous outputs by the limits of an estimate of the rank series, which assumes a smooth curve.
+
+    "supported" if the upper limit is at most the threshold, "exceeded" if the lower one is above it and the test rejects at 1 -
+    level.
+    """
     # the recommended estimator has a test for a single dataset
     assert estimate.p_value is not None
     low, high = limits(estimate)
@@ -481,7 +485,10 @@ def _verify_smooth(estimate: Estimate, threshold: float, level: float, assumes: 
 def _decide(
     verdict: Answer, estimate: tuple[float, float, float], threshold: float, level: float, *, n: int, **facts: Any
 ) -> Verification:
-    """Build the result from a verdict and (value, low, high) of an error; forecast the rows needed if it is undecided."""
+    """Build the result from a verdict and (value, low, high) of an error; forecast the rows needed if it is undecided.
+
+    `facts` are further fields of Verification.
+    """
     value, low, high = estimate
     further = rows_to_settle(value, low, high, threshold, n) if verdict == "not enough data" else None
     return Verification(verdict, threshold, level, n, value=value, low=low, high=high, further=further, **facts)

@@ -16,11 +16,11 @@ from truecal.resampling.units import Units, UnitSums
 from truecal.special import positive
 from truecal.types import Floats, Indices
 
-# derived: the standard deviation over 256 groups is known to 4 %; random groups that are resampled in place of rows
+# by choice: the standard deviation over 256 groups is known to 4 %; random groups that are resampled in place of rows
 GROUPS = 256
 _SEED = 256  # by choice: of the groups: rows are often sorted by label, so neighbours do not make groups that are alike
 _MIN_ROWS = 4096  # derived: 16 rows a group; sums of smaller groups are not symmetric
-_MIN_PROBABILITIES = 5_000_000  # fewer are quickly measured class by class
+_MIN_PROBABILITIES = 5_000_000  # by choice: fewer are quickly measured class by class
 _TRANSPOSED = 1 << 20  # derived: probabilities transposed or counted at a time: 8 MiB
 _CLASSES_AT_ONCE = 32  # by choice: classes of a batch of sums
 _KEY_SHIFT = 15  # derived: of a float32: eight bits of the mantissa stay, 256 keys between powers of two

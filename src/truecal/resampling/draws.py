@@ -20,22 +20,23 @@ from truecal.resampling.cells import collapse, profile_of, share_scores
 from truecal.special import symmetric_root
 from truecal.types import Float64s, Indices
 
-_ROWS_PER_KIND = 8  # up to so many it is quicker to draw rows one by one than to draw each kind's count
+_ROWS_PER_KIND = 8  # by choice: up to so many it is quicker to draw rows one by one than to draw each kind's count
 _AT_ONCE = 1 << 16  # derived: resampled cells evaluated at a time, which fit in cache
-# Measured on six worlds by 20,000 redraws each: a test at 5 % (1 %) by a null with this variance rejects 4.6 to 5.0 %
+# By choice. Measured on six worlds by 20,000 redraws each: a test at 5 % (1 %) by a null with this variance rejects 4.6 to 5.0 %
 # (0.9 to 1.1 %) of exact redraws. From 1 to 100 the variance made no difference beyond the noise of that measurement.
 NORMAL_VARIANCE = 9.0
-# A linear function takes neighbouring cells together, so their variance is that of a window of so large a share of the
-# cells. Measured on eight worlds (rare, saturated, skewed, tied scores; n = 300 to 12,000) by 20,000 redraws each: a test at
-# 5 % (1 %) rejects 4.4 to 5.4 % (0.8 to 1.2 %) of exact redraws, and 4.5 to 5.5 % (0.9 to 1.3 %) with windows of 16 cells.
+# A linear function takes neighbouring cells together, so their variance is that of a window of so large a share of the cells; by
+# choice. Measured on eight worlds (rare, saturated, skewed, tied scores; n = 300 to 12,000) by 20,000 redraws each: a test at 5 %
+# (1 %) rejects 4.4 to 5.4 % (0.8 to 1.2 %) of exact redraws, and 4.5 to 5.5 % (0.9 to 1.3 %) with windows of 16 cells.
 _WINDOW_SHARE = 1 / 16
 # derived: p-values in steps of 0.005; to compare an estimate with calibration, and before the number of redraws adapts
 REDRAWS = 199
 _SETTLED = 30  # derived: of the first redraws; then p > 0.15, beyond every level that is used
-_BINOMIAL_CELLS = 64  # tuned: cells of 1000 redraws whose arrays stay in cache take three quarters of the time of 1024
+# tuned on run time: cells of 1000 redraws whose arrays stay in cache take three quarters of the time of 1024
+_BINOMIAL_CELLS = 64
 _REDRAWN_AT_ONCE = 1 << 20  # derived: redrawn cells held at a time (a few arrays of 8 MiB)
 _ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
-_COMPARED_EVENTS = 32  # up to so many events, comparing with each is quicker than a search
+_COMPARED_EVENTS = 32  # by choice: up to so many events, comparing with each is quicker than a search
 Statistic = Callable[[Profile], Float64s]
 
 

@@ -20,8 +20,8 @@ from truecal.resampling.draws import CellBatch, redraw_ones, unit_counts
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
-_MAX_UNITS = 1 << 14  # derived: units drawn one by one; as many give a standard deviation to 1 %
-_DENSE_UNITS = 512  # up to so many units, a product of full matrices is quicker than a sparse one
+_MAX_UNITS = 1 << 14  # by choice: units drawn one by one; as many give a standard deviation to 0.6 %
+_DENSE_UNITS = 512  # by choice: up to so many units, a product of full matrices is quicker than a sparse one
 
 
 @dataclass(frozen=True, eq=False)

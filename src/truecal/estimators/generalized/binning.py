@@ -26,7 +26,10 @@ _MAX_WRITTEN = 2_000_000  # derived: rows of 16 MB a column; of larger counts a 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The bin of every row: `bin_of`, shape (n,), in 0..count-1. For a cut along one probability `bins` are its sums, else None."""
+    """The bin of every row: `bin_of`, shape (n,), from 0 to count - 1.
+
+    `bins` are the sums of the bins for a cut along one probability, else None.
+    """
 
     bin_of: Indices
     count: int
@@ -96,7 +99,8 @@ class EqualWidth(VectorBinning):
     def partition(self, vector: Sample) -> Partition:
         """Put rows of equal intervals of every probability into one bin; of two events `vector.event` alone is cut.
 
-        Bins of more than two events are numbered by the sorted tuples of intervals that occur; of two events bins may be empty.
+        Bins of more than two events are numbered by the sorted tuples of intervals that occur, so that none is empty; of two
+        events bin j is interval j, which may be empty.
         """
         if vector.dimension == 2:
             return _partition_event(vector, lambda profile: profile.width_cut(self.bins, self.closed))
@@ -141,7 +145,7 @@ class EqualMass(VectorBinning):
         options.bins(self.bins)
 
     def partition(self, vector: Sample) -> Partition:
-        """Cut the probability of `vector.event` into bins of equal numbers of rows; raise InputError for more than two events."""
+        """Cut the probability of `vector.event` into bins of equal numbers of rows; InputError for more than two events."""
         if vector.dimension != 2:
             raise InputError(f"EqualMass cuts one probability, but the lens sees {vector.dimension} events; use KDTree")
         return _partition_event(vector, lambda profile: profile.mass_cut(self.bins))
@@ -151,7 +155,10 @@ class EqualMass(VectorBinning):
 
 
 def _partition_event(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
-    """Partition rows of two events by cuts between groups of equal probabilities of `vector.event`, with the sums of the bins."""
+    """Partition rows of two events by cuts of the sorted probabilities of `vector.event`, with the sums of the bins.
+
+    `cut_of` maps the sorted rows to cuts, which lie between groups of equal probabilities.
+    """
     scores = vector.columns[vector.event]
     profile = Profile.from_arrays(scores, vector.labels == vector.event, vector.weights)
     cut = cut_of(profile)
@@ -217,7 +224,7 @@ class VectorBins:
 
     @cached_property
     def gap(self) -> Float64s:
-        """Mean outcome minus mean output, shape (b, d)."""
+        """Mean outcome minus mean output, shape (b, d); 0 for empty bins."""
         gap = np.clip((self.outcome_sum - self.output_sum) / self.safe, -1.0, 1.0)  # rounding, as in Bins
         if self.implied is not None:
             gap[:, self.implied] = -np.delete(gap, self.implied, axis=1).sum(axis=1)
@@ -225,7 +232,7 @@ class VectorBins:
 
     @property
     def filled(self) -> int:
-        """Number of bins that are not empty."""
+        """Number of bins whose weight is not 0."""
         return int(np.count_nonzero(self.weight))
 
     @property
@@ -239,7 +246,7 @@ class VectorBins:
         return self.outcome_sum / self.safe
 
     def of_event(self, event: int) -> Bins:
-        """Return the sums of one event in the same bins, as those of a single probability."""
+        """Return the sums of the event number `event` in the same bins, as those of a single probability."""
         return Bins(
             self.weight[None],
             self.output_sum[None, :, event],
@@ -274,7 +281,7 @@ def weighted(values: Floats, weights: Float64s | None) -> Floats:
 
 
 def with_implied(explicit: Float64s, implied: int | None, total: Float64s) -> Float64s:
-    """Insert `total` (b,) minus the sum of the explicit columns (b, e) as the column of the implied event, shape (b, e + 1).
+    """Insert `total` (b,) minus the sum of the explicit columns (b, e) as the column number `implied`, shape (b, e + 1).
 
     Without an implied event the explicit columns are returned.
     """
@@ -385,8 +392,8 @@ class Tree:
 
     Attributes
     ----------
-    leaf_of : (n,) the node in which each row ended. parent : (nodes,) the node above (the root's is itself). size : (nodes,) sum of
-    weights. depth : how many splits lie above the deepest leaf.
+    leaf_of : (n,) the node in which each row ended. parent : (nodes,) the node above (the root's is itself). size : (nodes,)
+    sum of weights. depth : how many splits lie above the deepest leaf.
     """
 
     leaf_of: Indices
@@ -395,7 +402,7 @@ class Tree:
     depth: int
 
     def pruned(self, minimum: float) -> Partition:
-        """Partition rows by the tree in which only nodes of size at least `minimum` are split; all bins hold rows.
+        """Partition rows by the tree in which only nodes of size at least `minimum` are split; no bin is empty.
 
         With a minimum below that of the tree, its leaves are the bins.
         """
@@ -412,9 +419,9 @@ class Tree:
 
 
 def grow(columns: Floats, weights: Float64s | None, minimum: float) -> Tree:
-    """Grow a tree: split nodes of at least `minimum` (rows, or weight) by `lower_side`. `columns` have shape (events, n).
+    """Grow a tree on `columns`, shape (events, n): nodes of a size of at least `minimum` are split by `lower_side`.
 
-    A node whose predictions are all equal is a leaf.
+    The size is the number of rows, or their weight. A node whose predictions are all equal is a leaf.
     """
     rows = np.arange(columns.shape[1])
     leaf_of = np.empty(len(rows), np.intp)
@@ -443,6 +450,9 @@ def lower_side(columns: Floats, weights: Float64s | None) -> NDArray[np.bool_] |
     """Find the rows strictly below the mean of the column of highest variance, bool (n,); None if one side would be empty.
 
     `columns` have shape (events, n), weights (n,). Of equal variances the first column is taken.
+
+    >>> lower_side(np.array([[0.1, 0.9, 0.8], [0.5, 0.5, 0.5]]), None)
+    array([ True, False, False])
     """
     total = columns.shape[1] if weights is None else weights.sum()
     mean = (columns.sum(axis=1, dtype=np.float64) if weights is None else columns @ weights) / total

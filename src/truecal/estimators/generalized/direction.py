@@ -17,13 +17,13 @@ from truecal.special import kish
 from truecal.types import Float64s, Floats, Indices
 
 _MIN_OUTPUT = 1e-12  # derived: the logarithm of a smaller output is that of rounding
-_FITTED = 2_000_000  # derived: a million rows of two events give the exponent to 0.2 %; of more every m-th row
+_FITTED = 2_000_000  # by choice: a million rows of two events give the exponent to 0.2 %; of more every m-th row
 _BLOCK = 1 << 14  # derived: rows whose outputs stay in a cache of 1 MiB
 _STEPS = 25  # derived: Newton steps; 18 of 0.5 lead from an exponent of 1 to its limit of 10
-_CONVERGED = 1e-4  # derived: a change of a parameter far below its standard error of 0.02 at 2500 rows
-_MAX_STEP = 0.5  # derived: log-likelihoods are near to quadratic over so small a change of a parameter
+_CONVERGED = 1e-4  # by choice: a change of a parameter far below its standard error of 0.02 at 2500 rows
+_MAX_STEP = 0.5  # by choice: log-likelihoods are near to quadratic over so small a change of a parameter
 _PRIOR = 1.0  # derived: one row, so that the offset of an event that was never observed is finite
-_FALSE_SURPLUS = 0.05  # derived: probability that any event or cell of a calibrated model is taken to have a surplus
+_FALSE_SURPLUS = 0.05  # by choice: probability that any event or cell of a calibrated model is taken to have a surplus
 
 
 def fitted_outputs(sample: Sample) -> Float64s:

@@ -253,7 +253,7 @@ class Lp(Distance):
         return np.linalg.norm(gap, self.p, axis=-1)
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Return sign(gap) (|gap| / d)^(p - 1), d the distance; for p = inf the sign at the first largest gap and 0 elsewhere."""
+        """Return sign(gap) (|gap| / d)^(p - 1), d the distance; for p = inf the sign at the first largest gap, else 0."""
         if self.p == np.inf:
             largest = np.arange(gap.shape[-1]) == np.abs(gap).argmax(axis=-1)[..., None]
             return np.where(largest, np.sign(gap), 0.0)
@@ -452,7 +452,7 @@ class InterInterval(Distance):
         return np.maximum(self._excess(_numbers(outcome, "outcomes")), 0.0)
 
     def _excess(self, rate: Float64s) -> Float64s:
-        """Return the distance of rates to the interval; inside it is minus the distance to the nearer end."""
+        """Return max(low - rate, rate - high): the distance of rates to the interval, negative inside it."""
         return np.maximum(self.low - rate, rate - self.high)
 
     @property

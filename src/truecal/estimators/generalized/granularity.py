@@ -20,6 +20,7 @@ from truecal.predictions.selection import Selection
 from truecal.table import Frame
 from truecal.types import Float64s, Indices
 
+# by choice: halves, from coarse to fine
 FRACTIONS = tuple(2.0**-i for i in range(1, 11))
 _WINDOW = 3  # derived: neighbouring fractions of a stable region span a factor of 4 in size
 _MIN_BINS = 4  # derived: a coarser tree cannot tell high from low outputs in two probabilities
@@ -179,10 +180,11 @@ def sweep_granularity(
 
 
 def _stable_region(value: Float64s, bins: Float64s, median: Float64s) -> tuple[int, int]:
-    """Find the window of three fractions over which the value varies least; return its first and last index.
+    """Find the three consecutive fractions over which the value varies least; return the first and last of their indices.
 
-    Fractions with the same number of bins as the one before count once. Windows with fewer than 4 bins at the start or fewer than
-    10 rows in the median bin at the end are used only if there is no other. All arguments have shape (fractions,).
+    Variation is the largest minus the smallest value. Fractions with the same number of bins as the one before count once.
+    Windows with fewer than 4 bins at the start or fewer than 10 rows in the median bin at the end are used only if there is no
+    other. All arguments have shape (fractions,).
     """
     changes = np.flatnonzero(np.diff(bins, prepend=0))  # where the bins differ from those before
     length = min(_WINDOW, len(changes))

@@ -46,7 +46,7 @@ from truecal.types import Float64s
 # shares covered 0.95.
 _LOWER_SHARE = 0.7
 _GRID = np.linspace(0.0, 6.0, 601)  # derived: beyond 6, m(x) is x to nine digits
-_LABELS = 20_000_000  # labels redrawn in all; derived: about a second
+_LABELS = 20_000_000  # by choice: labels redrawn in all, in about a second
 _MIN_REDRAWS = 99  # derived: the smallest p-value is 0.01
 _DRAWN_AT_ONCE = 1 << 14  # derived: labels whose arrays stay in a cache of 1 MiB
 _FLIPPED_AT_ONCE = 1 << 20  # derived: gaps in an array of 8 MiB

@@ -19,14 +19,14 @@ from truecal.special import positive
 from truecal.types import Float64s, Indices
 
 MIN_ORDER = 3  # derived: constant, slope and bend, what a bias and a temperature do to a curve
-MAX_ORDER = 64  # derived: the cost is K x cells; reached from n = 16,384 on
-# Chosen on the atlas: with 1/2 its RMSE is 1 to 2 % higher and the bias of recalibrated models 6 % higher at n = 200.
+MAX_ORDER = 64  # by choice: the cost is K x cells; reached from n = 16,384 on
+# Tuned on the atlas: with 1/2 its RMSE is 1 to 2 % higher and the bias of recalibrated models 6 % higher at n = 200.
 SMALL_SIDE_TERMS = 0.25  # of the root of the rows on the smaller side
 MAX_CELLS = 1024  # derived: 16 cells resolve the oscillation of each of 64 terms
 RANK_ROUNDING = 1e-9  # derived: rounding of a rank times a number of windows, whose values are 1 / (2 n) apart
 _PART_CELLS = 1 << 15  # derived: cells of a batch that are fitted together: what stays in cache
 _PART_ROWS = 1 << 17  # by choice: rows of datasets that wait for the others of their batch
-_SINGLE_THREAD_PRODUCTS = 1 << 18  # multiplications below which BLAS stays on one thread
+_SINGLE_THREAD_PRODUCTS = 1 << 18  # by choice: multiplications up to which BLAS stays on one thread
 _MIN_NORM = 1e-6  # derived: a new polynomial has a norm near 1/4 until the distinct ranks are used up, then 1e-15
 _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margin of 1e4
 

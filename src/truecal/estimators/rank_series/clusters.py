@@ -38,7 +38,7 @@ from truecal.types import Float64s
 
 COMPARISON_TERMS = 6  # tuned on two overconfident models, 40 clusters: three terms are covered 0.8 of the time, six 0.9
 CLUSTERS_PER_TERM = 6  # by choice: clusters that a covariance of the terms is estimated from, at least
-_MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it rounds to 1
+_MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it is 1 but for rounding
 
 
 def cluster_order(clusters: int) -> int:

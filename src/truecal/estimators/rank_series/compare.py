@@ -19,12 +19,14 @@ from truecal.resampling.units import Units, incidence
 from truecal.special import positive, symmetric_root
 from truecal.types import Float64s
 
-_DRAWS = 1000  # derived: a tail of 2.5 % of 2000 is known to 0.35 points; draws of X, each with its mirror image
-_SEED = 26  # fixed: limits of the same data are the same
-# derived: 40 of 2000 draws; smaller tails are exponential with the mean excess, which no log-concave tail exceeds
+_DRAWS = 1000  # by choice: draws of X, each with its mirror image; a tail of 2.5 % of 2000 is known to 0.35 points
+_SEED = 26  # by choice: fixed, so that limits of the same data are the same
+# by choice: 40 of 2000 draws; smaller tails are exponential with the mean excess, which no log-concave tail exceeds
 _COUNTED_TAIL = 0.02
-_GRID, _ROUNDS = 16, 4  # differences tried at a time, and refinements between the last one inside and the next: 1e-6
-_ERROR_SUMS, _NEAREST_ROUNDS = 160, 2  # sums of both errors tried for the nearest pair, and rounds with its covariance
+# by choice: differences tried at a time, and refinements between the last one inside and the next
+_GRID, _ROUNDS = 16, 4
+# by choice: sums of both errors tried for the nearest pair, and rounds with its covariance
+_ERROR_SUMS, _NEAREST_ROUNDS = 160, 2
 _MAX_CORRELATION = 1 - 1e-6  # derived: rounding; of the two estimates, so that their covariance is not singular
 _MIN_VARIANCE = 1e-40  # derived: an estimate of 1e-20 squared; so that no division is by 0
 
