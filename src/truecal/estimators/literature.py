@@ -173,7 +173,7 @@ class AdaptiveECE(FixedBinsEstimator):
 
     def fixed_cut(self, profile: Profile) -> Cut:
         """Cut the rows of scores of at least `threshold` into bins of equal mass; rows below it are in no bin."""
-        start = profile.places(np.array([self.threshold]), "left")
+        start = profile.count_below(np.array([self.threshold]), "left")
         k = np.arange(self.bins + 1)
         if profile.weights is None:
             rows = start + -(-k * (profile.rows - start) // self.bins)

@@ -174,7 +174,7 @@ def _window_gaps(scores: Float64s, weight: Float64s, surplus: Float64s, width: f
 
 def _share_in(profile: Profile, region: tuple[float, float]) -> Float64s:
     """Return the share of weight with scores in a closed region (low, high), shape (batch,)."""
-    low, high = profile.places(np.array(region[:1]), "left"), profile.places(np.array(region[1:]), "right")
+    low, high = profile.count_below(np.array(region[:1]), "left"), profile.count_below(np.array(region[1:]), "right")
     inside = profile.sums("w", Cut(high, high)) - profile.sums("w", Cut(low, low))
     return inside[:, 0] / profile.total
 

@@ -35,7 +35,7 @@ def cell_shares(profile: Profile, cells: int, names: tuple[Sum, ...]) -> list[Fl
 
     One array of shape (batch, cells) for each name. `cells` is a power of two; a score on an edge is in the upper cell.
     """
-    starts = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")  # exact edges
+    starts = profile.count_below((np.arange(cells + 1) / cells).astype(np.float32), "left")  # exact edges
     starts[:, -1] = profile.rows
     cut = Cut(starts, starts)
     return [np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in names]

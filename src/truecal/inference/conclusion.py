@@ -346,7 +346,7 @@ def worst_region(profile: Profile, level: float = 0.95) -> Region | None:
     if int(profile.distinct[0]) <= _MAX_VALUES:
         partitions = [distinct_cut(profile).below[0]]
     else:
-        width = profile.places(width_edges(_CELLS, profile.precision)[1:-1], "left")
+        width = profile.count_below(width_edges(_CELLS, profile.precision)[1:-1], "left")
         partitions = [width, profile.mass_cut(_CELLS).below]
     count = sum(len(np.unique(starts)) for starts in partitions)
     adjusted = 1 - (1 - level) / count

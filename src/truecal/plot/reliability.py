@@ -56,7 +56,7 @@ def _smooth_frame(profile: tc.profile.Profile, estimate: tc.Estimate, level: flo
 
 def _histogram_frame(profile: tc.profile.Profile, edges: Float64s) -> Frame:
     """Return left, right and share of the weight between rising edges; scores at 1 belong to a last bar that ends there."""
-    rows = profile.places(edges.astype(profile.scores.dtype), "left")[0]
+    rows = profile.count_below(edges.astype(profile.scores.dtype), "left")[0]
     if edges[-1] == 1:
         rows[-1] = profile.rows
     weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]

@@ -278,7 +278,7 @@ class Profile(SortedRows):
         if self._unsorted is not None and (quick := self._unsorted.width_cut(bins, closed)) is not None:
             return quick
         k, b = every_edge(bins)
-        position = self.places(width_edges(bins, self.precision), closed)
+        position = self.count_below(width_edges(bins, self.precision), closed)
         position = np.where(k == b, self.rows, np.where(k == 0, 0, position))
         return Cut(position, position)
 

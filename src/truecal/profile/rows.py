@@ -559,7 +559,7 @@ class SortedRows:
 
     # ------------------------------------------------------------------ equal scores
 
-    def places(self, values: Floats, side: Literal["left", "right"]) -> Indices:
+    def count_below(self, values: Floats, side: Literal["left", "right"]) -> Indices:
         """Count the rows below each value.
 
         Parameters
@@ -589,7 +589,7 @@ class SortedRows:
             return row, row + 1
         row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))
         scores = gather(self.scores, row)
-        return self.places(scores, "left"), self.places(scores, "right")
+        return self.count_below(scores, "left"), self.count_below(scores, "right")
 
     @cached_property
     def groups(self) -> tuple[Indices, Indices]:

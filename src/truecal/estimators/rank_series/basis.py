@@ -183,7 +183,7 @@ def rank_cells(profile: Profile) -> RankCells:
         not_above = (profile.scores <= 0.5).sum(axis=1, keepdims=True)
     else:
         half = np.array([[0.5]], profile.precision)
-        lower_rows, not_above = profile.places(half, "left"), profile.places(half, "right")
+        lower_rows, not_above = profile.count_below(half, "left"), profile.count_below(half, "right")
     if (lower_rows != not_above).any():
         below_mass, not_above_mass = (profile.sums("w", Cut(rows, rows)) for rows in (lower_rows, not_above))
         lower_rows = np.where(profile.total[:, None] - not_above_mass >= below_mass, lower_rows, not_above)
