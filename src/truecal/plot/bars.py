@@ -19,7 +19,7 @@ _HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo")
 
 
 def _bar_style(index: int) -> dict[str, Any]:
-    """Return colour, hatch and edge colour of a bar by its index; 49 indices in a row give different pairs."""
+    """Return `color`, `hatch` and `edgecolor` of a bar by its index; 49 indices in a row give different colours or hatches."""
     # hatches move on by one in every cycle of colours
     cycle, count = index // len(_COLOURS), len(_COLOURS)
     return {"color": _COLOURS[index % count], "hatch": _HATCHES[(index + cycle) % count], "edgecolor": "white"}
@@ -35,8 +35,8 @@ def _draw_bars(
 ) -> tuple[Float64s, float]:
     """Draw a cluster of bars per distinct group, one bar per row; return the centres of the bars (rows,) and their width.
 
-    `names`, `groups`, `height` and `deviations` have an entry per row; a NaN gives no error bar. `styles` gives the order of the
-    names within a cluster, and the index of their style.
+    `names`, `groups`, `height` and `deviations` have an entry per row; error bars are one deviation up and down, NaN counts as 0.
+    `styles` gives the order of the names within a cluster, and the index of their style; the clusters are at 0, 1, ...
     """
     order, ticks = list(styles), list(dict.fromkeys(groups))
     width = 0.84 / len(order)
@@ -76,9 +76,11 @@ class InterventionsDisplay(Display):
         self.ylabel = ylabel
 
     def _size(self) -> tuple[float, float]:
+        """Return width (1.5 per distinct `what` and 1 more, at least 8) and height (4.5), in inches."""
         return max(8.0, 1.5 * len(set(self._frame["what"])) + 1), 4.5
 
     def _draw(self, ax: Any) -> None:
+        """Draw a bar per row at `mean`, with error bars of one `sd`, and a thick line at `if_calibrated` where it is finite."""
         names, groups, deviations = self._columns("intervention", "what", "sd")
         indices = self._frame["style"] if "style" in self._frame else range(len(names))
         styles = dict(sorted(zip(names, map(int, indices), strict=True), key=lambda pair: pair[1]))
@@ -97,7 +99,7 @@ class InterventionsDisplay(Display):
 def write_pictures(pictures: Mapping[str, tuple[str, Numbers]], folder: str | PathLike[str]) -> list[Path]:
     """Draw the figures of Kirchenbauer, Oaks & Heim (2022) into `<folder>/<name>.png` and return the paths.
 
-    `pictures` has, by name, the title of the vertical axis and the columns to draw.
+    `pictures` has, by name, the title of the vertical axis and the columns to draw, those of `InterventionsDisplay`.
     """
     from matplotlib import pyplot
 

@@ -24,20 +24,20 @@ from truecal.scores.decisions import DecisionLoss, DecisionLosses
 from truecal.table import Frame
 from truecal.types import Float64s
 
-_MAX_BANDS = 2  # with more curves, bands would hide each other
-_FLAT = 0.01  # share of the largest value below which the end of a curve over thresholds is flat, and not in view
+_MAX_BANDS = 2  # by choice: with more curves, bands would hide each other
+_FLAT = 0.01  # by choice: share of the largest value below which the end of a curve over thresholds is flat, and not in view
 
 
 def _with_model_column(curve: DecisionCurve | DecisionComparison | DecisionLoss | DecisionLosses) -> Frame:
-    """Return the table of one model or several; a single one gets a column `model` with the value "model"."""
+    """Return the table `frame()` of one model or several; a single one gets a column `model` with the value "model"."""
     frame = curve.frame()
     return frame if "model" in frame else frame.with_columns(model=["model"] * len(frame))
 
 
 def _end_where_flat(ax: Any, thresholds: Float64s, values: Float64s) -> None:
-    """End the horizontal axis at the last threshold with a value above `_FLAT` of the largest; unchanged if that is the last.
+    """Limit the horizontal axis to [0, t], t the last threshold with a value above 1 % of the largest, in absolute value.
 
-    Thresholds and values are of all curves, row by row.
+    Thresholds (n,) and values (n,) are of all curves, row by row. Limits are unchanged if t is the last threshold, or 0.
     """
     steep = np.abs(values) > _FLAT * np.abs(values).max(initial=0.0)
     end = thresholds[steep].max(initial=0.0)
@@ -88,6 +88,7 @@ class AbstentionDisplay(Display):
         return cls(Frame.from_records(rows), cost="risk").plot(ax)
 
     def _draw(self, ax: Any) -> None:
+        """Draw a line of the cost over the share answered per model, with bands if there are limits, and a legend."""
         bands = [("low", "high")] if "low" in self._frame and "high" in self._frame else []
         self._draw_lines(ax, self.series, "answered", self.cost, *bands, markersize=4)
         ax.set(xlabel="Share of cases answered", ylabel=self.cost.capitalize(), xlim=(0, 1.02))
@@ -138,6 +139,7 @@ class DecisionDisplay(Display):
         return cls(_with_model_column(curve))._plot_if(plot, ax)
 
     def _draw(self, ax: Any) -> None:
+        """Draw net benefit over thresholds with a band per model, treating everyone (dashed) and no one (0), and a legend."""
         self._draw_lines(ax, "model", "threshold", "net_benefit", ("low", "high"), marker="")
         _, rows, _ = next(self._series("model"))
         threshold, everyone = (self._frame[n][rows] for n in ("threshold", "treat_all"))
@@ -200,6 +202,7 @@ class DecisionLossDisplay(Display):
         return cls(_with_model_column(loss), quantity=quantity)._plot_if(plot, ax)
 
     def _draw(self, ax: Any) -> None:
+        """Draw the quantity over thresholds with its limits per model, and 0; a legend for two models or more."""
         line: dict[str, Any] = {} if len(set(self._frame["threshold"])) == 1 else {"marker": ""}
         self._draw_lines(ax, "model", "threshold", self.quantity, self.limits, **line)
         ax.axhline(0, color=GREY, linewidth=1)
@@ -261,9 +264,11 @@ class FlexibleDisplay(Display):
         return cls(Frame.from_records(rows), scores=scores)._plot_if(plot, ax)
 
     def _size(self) -> tuple[float, float]:
+        """Return 5.5 x 5.5 inches."""
         return 5.5, 5.5
 
     def _draw(self, ax: Any) -> None:
+        """Draw the diagonal, a line per curve (with bands for up to two), and below them a histogram of scores, if given."""
         ax.plot([0, 1], [0, 1], zorder=1, **DASHED)
         few = len(set(self._frame["curve"])) <= _MAX_BANDS
         bands = (("lowest", "highest"), ("low", "high")) if few else ()

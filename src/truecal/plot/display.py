@@ -29,14 +29,14 @@ SERIES: tuple[dict[str, Any], ...] = (
     {"color": GREY, "linestyle": (0, (5, 1, 1, 1)), "marker": "v"},
 )
 DASHED = {"color": GREY, "linestyle": (0, (4, 4)), "linewidth": 1}
-SMALL = 7.5  # points of the text of narrow axes
+SMALL = 7.5  # by choice: points of the text of narrow axes
 
-_NARROW = 3.2  # inches below which axes are those of a column of a paper
-_TICK_ROOM = 0.4  # inches between the ticks of narrow axes
-_LETTER = 0.55  # width of a character as a share of its size
-_HANDLE = 3.5  # sizes of text that the line and the margins of an entry of a legend take
-_LETTERS = 24  # of a name in a small figure; a longer one would leave no room for what is drawn
-_MARKERS = 20  # on a line; one per point would hide it
+_NARROW = 3.2  # by choice: inches below which axes are those of a column of a paper
+_TICK_ROOM = 0.4  # by choice: inches between the ticks of narrow axes
+_LETTER = 0.55  # by choice: width of a character as a share of its size
+_HANDLE = 3.5  # by choice: multiples of the size of text that line and margins of an entry of a legend take
+_LETTERS = 24  # by choice: of a name in a small figure; a longer one would leave no room for what is drawn
+_MARKERS = 20  # by choice: on a line; one per point would hide it
 
 Numbers = Any  # whatever holds columns: see Frame.of
 
@@ -114,7 +114,10 @@ class Display(ABC):
         return [self._frame[name].tolist() for name in names]
 
     def _series(self, name: str) -> Iterator[tuple[Any, NDArray[np.intp], dict[str, Any]]]:
-        """Yield each distinct value of a column, the positions of its rows, and its style, in the order of first occurrence."""
+        """Yield (value, positions of its rows, style) for each distinct value of a column, in the order of first occurrence.
+
+        The style is an entry of SERIES with color, linestyle and marker; they repeat after five values.
+        """
         values = self._frame[name].tolist()
         for i, value in enumerate(dict.fromkeys(values)):
             rows = np.flatnonzero([other == value for other in values])
@@ -130,9 +133,9 @@ class Display(ABC):
         labels: Mapping[str, str] | None = None,
         **line: Any,
     ) -> None:
-        """Draw a line of `y` over rising `x` per value of the column `series`, and bands between the pairs of columns `bands`.
+        """Draw a line of column `y` over rising column `x` per value of the column `series`, and bands between pairs of columns.
 
-        `labels` replaces the values of `series` in the legend; `line` are further keywords of `ax.plot`.
+        `bands` are names (low, high); `labels` replaces the values of `series` in the legend; `line` are keywords of `ax.plot`.
         """
         for name, rows, style in self._series(series):
             order = rows[np.lexsort((self._frame[y][rows], self._frame[x][rows]))]
@@ -175,7 +178,7 @@ def axes_width(ax: Any) -> float:
 
 
 def shrink_ticks(ax: Any) -> bool:
-    """Return whether axes are narrower than `_NARROW` inches; if so, make ticks and the gaps to labels small."""
+    """Return whether axes are narrower than 3.2 inches; if so, make tick labels 7.5 points and the gaps to labels 2 points."""
     narrow = axes_width(ax) < _NARROW
     if narrow:
         ax.tick_params(labelsize=SMALL, pad=2)
@@ -184,9 +187,9 @@ def shrink_ticks(ax: Any) -> bool:
 
 
 def wrap(words: str, inches: float, points: float) -> str:
-    """Break each line of text at spaces into lines of `inches` in type of `points`, at least 12 letters, keeping its indentation.
+    """Break each line of text at spaces into lines of `inches` in type of `points`, keeping its indentation.
 
-    "n = 5" and "[0.1, 0.2]" are not broken.
+    A letter is 0.55 times as wide as the type; a line may always have 12 letters. "n = 5" and "[0.1, 0.2]" are not broken.
     """
     letters = max(12, int(inches * 72 / (_LETTER * points)))
     words = re.sub(r" = |(?<=\d), (?=\d)", lambda match: match[0].replace(" ", "\N{NO-BREAK SPACE}"), words)
@@ -196,7 +199,7 @@ def wrap(words: str, inches: float, points: float) -> str:
 
 
 def shorten(name: str, letters: int = _LETTERS) -> str:
-    """Return beginning and end of a longer name: groups by several columns may differ in the end only.
+    """Return a name of at most `letters` unchanged, else its beginning and end, because groups may differ in the end only.
 
     >>> shorten("University Hospital, female", 18)
     'University…female'
@@ -208,9 +211,9 @@ def shorten(name: str, letters: int = _LETTERS) -> str:
 
 
 def fit_small(axes: Sequence[Any]) -> None:
-    """Fit the text of narrow axes of one figure: small type, broken into lines, few ticks.
+    """Fit the text of narrow axes of one figure: type of at most 7.5 points, few ticks, titles and legends broken into lines.
 
-    The figure gets a tight layout if it has no layout engine.
+    The space for lines is that of the first axes' part of the figure. The figure gets a tight layout if it has no layout engine.
     """
     from matplotlib.layout_engine import PlaceHolderLayoutEngine
     from matplotlib.text import Text
@@ -237,7 +240,7 @@ def fit_small(axes: Sequence[Any]) -> None:
 
 
 def _share_of_figure(ax: Any) -> tuple[float, float]:
-    """Return width and height in inches of the figure's part for axes of a grid with their labels; all without a grid."""
+    """Return width and height in inches of the part of the figure that a grid gives to axes; of all of it without a grid."""
     width, height = ax.figure.get_size_inches()
     spec = ax.get_subplotspec()
     if spec is not None:
@@ -248,7 +251,10 @@ def _share_of_figure(ax: Any) -> tuple[float, float]:
 
 
 def _fit_ticks(axis: Any, inches: float) -> None:
-    """Set fewer ticks for numbers (2 to 5), and break names at fixed ticks into lines of `inches` unless they are slanted."""
+    """Limit automatic ticks to 2 to 5 intervals, and break names at fixed ticks into lines of `inches` unless they are slanted.
+
+    `axis` is `ax.xaxis` or `ax.yaxis`.
+    """
     from matplotlib.ticker import AutoLocator, FixedLocator
 
     locator = axis.get_major_locator()
@@ -265,7 +271,10 @@ def _fit_ticks(axis: Any, inches: float) -> None:
 
 
 def add_legend(ax: Any, title: str = "", *, min_entries: int = 1, max_columns: int = 4) -> None:
-    """Add a legend above the axes in as many columns as fit, at most `max_columns`; none for fewer than `min_entries` entries."""
+    """Add a legend above the axes in as many columns as fit their width, from `max_columns` down to 1 (which need not fit).
+
+    Nothing is added for fewer than `min_entries` entries.
+    """
     count = len(ax.get_legend_handles_labels()[1])
     points = SMALL if axes_width(ax) < _NARROW else 10.0
     style: dict[str, Any] = {"frameon": False, "loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left"}
@@ -280,22 +289,22 @@ def add_legend(ax: Any, title: str = "", *, min_entries: int = 1, max_columns: i
 
 
 def add_title(ax: Any, words: str, *, size: float = 10.0) -> None:
-    """Set a title at the left, broken into lines, above the axes and their legend if there is one; names are no formulas."""
+    """Set a title of `size` points at the left above axes and legend, in lines of the axes' width; "$" is not mathematics."""
     legend = ax.get_legend()
     above = 0.0 if legend is None else float(legend.get_window_extent().height) * 72 / float(ax.figure.dpi)
     ax.set_title(wrap(words, axes_width(ax), size), loc="left", fontsize=size, parse_math=False, pad=6.0 + above)
 
 
 def plain_text(legend: Any) -> None:
-    """Show the entries of a legend as text, not as formulas."""
+    """Show the entries of a legend as text: "$" does not begin mathematics."""
     for text in legend.get_texts():
         text.set_parse_math(False)
 
 
 def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequence[float]) -> None:
-    """Write each name beside its point, in the first of four places that lies in the axes and covers no point or name; else not.
+    """Write each name (shortened) at the first corner of its point where it lies in the axes and covers no point or name.
 
-    `across` and `up` are coordinates in the units of the axes, whose limits must be set.
+    A name with no such corner is left out. `across` and `up` (n,) are coordinates of the data; limits of the axes must be set.
     """
     ax.figure.draw_without_rendering()  # settles limits, and the place that labels leave to the axes
     points = SMALL if axes_width(ax) < _NARROW else 9.0
@@ -316,7 +325,10 @@ def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequ
 
 
 def add_below(ax: Any, height: float, gap: float = 0.08) -> Any:
-    """Split axes into two and return the new ones below; `height` and `gap` are shares of the upper ones' height."""
+    """Split axes into two and return the new ones below; `height` and `gap` are shares of the upper ones' height.
+
+    The upper axes lose their horizontal tick labels; the lower ones do not share limits with them.
+    """
     ax.tick_params(labelbottom=False)
     spec = ax.get_subplotspec()
     if spec is None:
@@ -336,7 +348,7 @@ def add_below(ax: Any, height: float, gap: float = 0.08) -> Any:
 
 
 def fitted_limits(profile: tc.profile.Profile, coverage: float = 0.99) -> tuple[float, float]:
-    """Return limits of an axis of probabilities that fit the central `coverage` of the scores; see `rounded_limits`.
+    """Return `rounded_limits` of the two quantiles between which the central `coverage` of the scores lies, by weight.
 
     >>> import numpy as np, truecal as tc
     >>> fitted_limits(tc.profile.Profile.from_arrays(np.linspace(0.01, 0.3, 500), np.zeros(500)))
@@ -362,9 +374,10 @@ def default_scheme(limits: tuple[float, float]) -> Literal["width", "mass"]:
 
 
 def rounded_limits(low: float, high: float) -> tuple[float, float]:
-    """Return round limits around [low, high] within [0, 1], with a margin of 5 % of its length.
+    """Return limits around [low, high] within [0, 1]: a margin of 5 % of its length L, then the next multiple of a round step.
 
-    An end is 0 or 1 if that is closer than half the length; both are if the length is 0 or above 0.6.
+    The step is a fifth of the largest power of 10 up to L. An end is 0 or 1 if that is closer than L / 2; both are if L is 0 or
+    above 0.6.
     """
     span = high - low
     if span <= 0 or span > 0.6:

@@ -30,13 +30,17 @@ Panel = Callable[[Any], Callable[[], None] | None]  # draws on its axes; may ret
 _PREFERRED = ("ece-mass-100-l1", "rank-series-l2", "debiased-15-l2", "ece-mass-15-l1", "ece-width-15-l1", "ece")
 _NOT_ERRORS = ("error", "confidence", "nll", "brier", "best-temperature")
 _TITLES = {"nll": "Log loss", "brier": "Brier score"}
-_MAX_DIAGRAMS = 6  # reliability diagrams beside the models
-_BINS = (15, 100, 5000)  # of the errors in Figure 9
+_MAX_DIAGRAMS = 6  # by choice: reliability diagrams beside the models
+_BINS = (15, 100, 5000)  # by choice: numbers of bins of the errors in Figure 9
 _LINE = {"color": "#999999", "linewidth": 0.7, "zorder": 1}  # joins models of a family
-_MAX_ACROSS = 4  # panels side by side
-# Inches of a panel by the number of panels across: one fits a column of 3.25 inches, two or three a page.
+_MAX_ACROSS = 4  # by choice: panels side by side
+# by choice: inches of a panel by the number of panels across: one fits a column of 3.25 inches, two or three a page.
 _PANEL = {1: (3.25, 2.6), 2: (2.7, 2.3), 3: (2.2, 2.0), 4: (1.9, 1.8)}
-_HANDLE, _LETTER, _ENTRY = 0.4, 0.055, 0.18  # inches of the legend: mark and margins, a letter, height of an entry
+_HANDLE, _LETTER, _ENTRY = (
+    0.4,
+    0.055,
+    0.18,
+)  # by choice: inches of the legend: mark and margins, a letter, height of an entry
 _STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -53,25 +57,28 @@ _STYLE = {
 
 @dataclass(eq=False)
 class StudyFigure:
-    """A figure of a study: panels in rows (None leaves a place empty), the numbers drawn, and notes about them."""
+    """A figure of a study: its panels, the numbers drawn, and notes about them."""
 
-    name: str
-    panels: Sequence[Sequence[Panel | None]]
-    numbers: Any
+    name: str  # a key of FIGURES
+    panels: Sequence[Sequence[Panel | None]]  # row by row; None leaves a space
+    numbers: Any  # polars frame
     notes: Sequence[str] = ()
-    styles: dict[str, dict[str, Any]] = field(default_factory=dict)
+    styles: dict[str, dict[str, Any]] = field(default_factory=dict)  # entries of the legend: color and marker by name
     size: tuple[float, float] | None = None  # inches of a panel
     share_y: Literal["row", "all", False] = False  # one vertical axis for the panels of a row, or for all
     share_x: Literal["col", False] = False  # one horizontal axis for the panels of a column
     from_zero: bool = False  # vertical axes start at 0
-    figure_: Any = None
+    figure_: Any = None  # the matplotlib figure, once drawn
 
     def frame(self) -> Any:
         """Return the numbers that are drawn, as a polars frame."""
         return self.numbers
 
     def plot(self) -> StudyFigure:
-        """Draw the panels on a new figure, `figure_`, in the sizes of a printed page; return the StudyFigure."""
+        """Draw the panels on a new matplotlib figure, `figure_`, in the sizes of a printed page; return the StudyFigure itself.
+
+        Inner labels of shared axes are left out. The legend at the right lists `styles`, unless they are those of no family only.
+        """
         from matplotlib import pyplot
         from matplotlib.lines import Line2D
 
@@ -121,20 +128,18 @@ class StudyFigure:
 
 @dataclass(frozen=True, eq=False)
 class FigureData:
-    """Results of a store and what its figures show: the metric, the clean dataset, and the `recalibrators`, "none" first.
-
-    `reference` is the clean dataset of all shifted ones, or a mapping from shifted to clean ones; `models` limits diagrams and
-    the figure of a covariate to these.
-    """
+    """Results of a store, and what its figures show."""
 
     store: Any
-    frame: Any
+    frame: Any  # polars frame of the results
     metric: str
-    recalibrators: tuple[str, ...]
-    clean: str
-    reference: Any
-    covariate: str
-    models: tuple[str, ...]
+    recalibrators: tuple[str, ...]  # "none" first, then the one that is shown, if any
+    clean: str  # dataset of figures on clean data
+    reference: (
+        Any  # clean dataset of all shifted ones, or a mapping from shifted to clean ones; None: severity 0 of each
+    )
+    covariate: str  # column that Figures 3 and 10 are coloured by
+    models: tuple[str, ...]  # limits diagrams and the figure of a covariate to these; (): all
 
     @classmethod
     def of(
@@ -149,10 +154,11 @@ class FigureData:
         after: str | None = None,
         model: tuple[str, ...] = (),
     ) -> FigureData:
-        """Read the results of a store, which choose what is None: metric, clean dataset, temperature or the first recalibrator.
+        """Read the results of a store, which choose what is None: metric, `dataset` (clean), `reference`, recalibrator `after`.
 
-        `colour` is a covariate by which models are coloured, marked and grouped instead of their family. Refuses an empty store and
-        names that are not in it.
+        That recalibrator is temperature if it is there, else the first. `colour` is a covariate by which models are coloured,
+        marked and grouped instead of their family. Refuses an empty store, and names of columns, recalibrators, datasets and
+        metrics that are not in it.
         """
         frame = store.frame()
         if not frame.height:
@@ -171,22 +177,25 @@ class FigureData:
 
     @cached_property
     def results(self) -> Any:
-        """Rows of the results with the metric or the error rate."""
+        """Rows of `frame` with the metric, or with the classification error."""
         return self.frame.filter(pl.col("metric").is_in([self.metric, "error"]))
 
     @cached_property
     def styles(self) -> dict[str, dict[str, Any]]:
-        """Colour and marker of every family, the same in all panels."""
+        """Color and marker by family, the same in all panels (see `family_styles`)."""
         return family_styles(self.frame["family"].unique().to_list())
 
     def title(self, ax: Any, subject: str, recalibrator: str) -> None:
-        """Set the title of a panel, "subject, before recalibration" or "subject, after <recalibrator>"; names are no formulas."""
+        """Set the title of axes: "subject, before recalibration" for "none", else "subject, after <recalibrator>".
+
+        Without a subject ("") the title is what follows the comma.
+        """
         when = "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
         words = f"{subject}, {when}" if subject else when
         ax.set_title(words, parse_math=False)
 
     def error_against_metric(self, dataset: str, recalibrator: str) -> Any:
-        """Return the analysis of error against calibration metric of all models on one dataset."""
+        """Return `tc.study.error_against_calibration` of `metric`, for all models on one dataset with one recalibrator."""
         return tc.study.error_against_calibration(
             self.results, metric=self.metric, dataset=dataset, recalibrator=recalibrator
         )
@@ -199,12 +208,12 @@ class FigureData:
 
 
 def axis_title(metric: str) -> str:
-    """Return the title of the axis of a metric: "Log loss", "Brier score", else "Calibration error" with its name below."""
+    """Return the title of the axis of a metric: "Log loss" (nll), "Brier score" (brier), else "Calibration error\\n(name)"."""
     return _TITLES.get(metric, f"Calibration error\n({metric})")
 
 
 def _refuse_unknown(name: str, names: Iterable[Any], kind: str) -> None:
-    """Refuse a name that is not among `names`, listing them; `kind` words the message."""
+    """Refuse a name that is not among `names`, listing up to 12; `kind` says in the message what it names."""
     listed = sorted(map(str, names))
     if name not in listed:
         words = ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "") or "nothing"
@@ -212,7 +221,10 @@ def _refuse_unknown(name: str, names: Iterable[Any], kind: str) -> None:
 
 
 def _choose_metric(frame: Any, metric: str | None) -> str:
-    """Return the metric, or for None the first calibration error of the top label, those in _PREFERRED before others."""
+    """Return the metric, or for None the first calibration error in `frame`: in the order of _PREFERRED, then of the alphabet.
+
+    Only metrics of the lens top-label, or without a lens, count. Refuse an unknown name, and results without calibration error.
+    """
     metrics = frame.filter(pl.col("lens").is_in(["top-label", ""]))["metric"].unique().to_list()
     if metric is not None:
         _refuse_unknown(metric, metrics, "metric")
@@ -224,7 +236,10 @@ def _choose_metric(frame: Any, metric: str | None) -> str:
 
 
 def choose_clean(store: Any, frame: Any, name: str | None) -> str:
-    """Return the dataset, or for None the most frequent reference, else the first dataset of severity 0; refuse none."""
+    """Return the dataset `name`, or for None the clean dataset that most shifted ones of the store refer to.
+
+    Without such references it is the first of severity 0 in `frame`. Refuse an unknown name, and results without severity 0.
+    """
     if name is not None:
         _refuse_unknown(name, frame["dataset"].unique().to_list(), "dataset")
         return name
@@ -241,7 +256,7 @@ def _rows_unshifted(table: Any, dataset: str) -> Any:
 
 
 def _concat_tables(analyses: Sequence[tuple[str, Any, Any]]) -> tuple[Any, list[str]]:
-    """Return the tables of (recalibrator, result, table) as one with a column `recalibrator`, and the results' distinct notes."""
+    """Stack the tables of (recalibrator, Analysis, table) with a column `recalibrator`; return it and the distinct notes."""
     tables = [table.with_columns(recalibrator=pl.lit(after)) for after, _, table in analyses]
     notes = dict.fromkeys(note for _, result, _ in analyses for note in result.notes)
     return pl.concat(tables, how="vertical_relaxed"), list(notes)
@@ -252,7 +267,11 @@ def _concat_tables(analyses: Sequence[tuple[str, Any, Any]]) -> tuple[Any, list[
 
 
 def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, ax: Any) -> Callable[[], None]:
-    """Draw models by error and metric; return a function that writes their names, to be called once limits are set."""
+    """Draw the columns value (vertical) and error of `table`; return a function that writes the models' names.
+
+    It is to be called once limits are set. `subject` and the recalibrator `after` are words of the title; intervals are drawn for
+    up to 12 models.
+    """
     draw_models(ax, table, "error", "value", data.styles, bars=table.height <= MAX_NAMED)
     ax.set(xlabel="Classification error", ylabel=axis_title(data.metric))
     data.title(ax, subject, after)
@@ -260,7 +279,10 @@ def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, ax: Any)
 
 
 def families(data: FigureData) -> StudyFigure:
-    """Return Figure 1: calibration against error by family; beside it reliability diagrams and histograms of confidence."""
+    """Return Figure 1: calibration against error by family on the clean dataset, not recalibrated; beside it diagrams.
+
+    The numbers have a row per model: those of `tc.study.error_against_calibration`. Up to six diagrams stand in rows of three.
+    """
     points = data.error_against_metric(data.clean, "none")
     table = _rows_unshifted(points.frame(), data.clean)
     diagrams = _diagram_panels(data, table)
@@ -272,9 +294,10 @@ def families(data: FigureData) -> StudyFigure:
 
 
 def _diagram_panels(data: FigureData, table: Any) -> list[Panel]:
-    """Return a panel per reliability diagram: of the models asked for, else of the most accurate model of every family.
+    """Return a panel per reliability diagram: of `data.models`, else of the most accurate model of every family, at most six.
 
-    The first seed of each is drawn; models without bins in the store are left out.
+    `table` has columns model, family and error. Of each model the first seed on the clean dataset is drawn, not recalibrated;
+    models without bins in the store are left out.
     """
     best = table.sort("error").unique("family", keep="first", maintain_order=True)
     models = list(data.models) or best["model"].to_list()[:_MAX_DIAGRAMS]
@@ -288,7 +311,10 @@ def _diagram_panels(data: FigureData, table: Any) -> list[Panel]:
 
 
 def _draw_diagram(bins: Any, model: str, ax: Any) -> None:
-    """Draw the reliability diagram of one model over a histogram of its confidences."""
+    """Draw outcome against confidence of each bin, dots growing with its share of the rows, over bars of these shares.
+
+    `bins` has a row per bin with columns low, high, count, confidence and outcome.
+    """
     share = bins["count"] / bins["count"].sum()
     width = (bins["high"] - bins["low"]).clip(0.005).to_list()
     ax.bar(bins["low"].to_list(), share.to_list(), width, align="edge", color=GREY, alpha=0.35, linewidth=0)
@@ -301,17 +327,20 @@ def _draw_diagram(bins: Any, model: str, ax: Any) -> None:
 
 
 def recalibration(data: FigureData) -> StudyFigure:
-    """Return Figure 2: calibration against error, before and after recalibration side by side."""
+    """Return Figure 2: calibration against error on the clean dataset, before and after recalibration side by side."""
     return _cloud_figure(data, "recalibration", [data.clean], side_by_side=True)
 
 
 def natural(data: FigureData) -> StudyFigure:
-    """Return Figure 6: the clean and the naturally shifted datasets side by side, before and after recalibration."""
+    """Return Figure 6: calibration against error, a column of panels per natural dataset and a row per recalibrator."""
     return _cloud_figure(data, "natural", data.natural_datasets(), side_by_side=False)
 
 
 def _cloud_figure(data: FigureData, name: str, datasets: list[str], *, side_by_side: bool) -> StudyFigure:
-    """Return a figure of metric against error, a panel per dataset and recalibrator, in a row each, or all `side_by_side`."""
+    """Return a figure of metric against error with a panel per recalibrator and dataset at severity 0.
+
+    Panels of a recalibrator form a row, in the order of `datasets`; with `side_by_side` all panels form one row.
+    """
     keys = [(after, dataset) for after in data.recalibrators for dataset in datasets]
     results = [(after, data.error_against_metric(dataset, after), dataset) for after, dataset in keys]
     parts = [(after, points, _rows_unshifted(points.frame(), dataset)) for after, points, dataset in results]
@@ -354,7 +383,10 @@ def covariate(data: FigureData) -> StudyFigure:
 
 
 def _draw_covariate(data: FigureData, table: Any, name: str, colours: dict[Any, Any], after: str, ax: Any) -> None:
-    """Draw error and metric of every model, coloured by the covariate; a line joins the models of a family in its order."""
+    """Draw the columns value (vertical) and error of every model, coloured by `colours` of its value of the covariate `name`.
+
+    A line joins the models of a family in the order of the covariate; markers are those of families.
+    """
     for (family,), part in table.partition_by("family", as_dict=True, maintain_order=True).items():
         part = part.sort(name, "model")
         error, value = part["error"].to_list(), part["value"].to_list()
@@ -366,7 +398,7 @@ def _draw_covariate(data: FigureData, table: Any, name: str, colours: dict[Any, 
 
 
 def _level_colours(levels: Sequence[Any]) -> dict[Any, Any]:
-    """Return a colour of the map viridis for every level, in order."""
+    """Return by level an RGBA colour of the map viridis, evenly spaced from its first (first level) to its last colour."""
     import matplotlib
 
     return dict(zip(levels, matplotlib.colormaps["viridis"](np.linspace(0, 1, max(len(levels), 2))), strict=False))
@@ -377,9 +409,9 @@ def _level_colours(levels: Sequence[Any]) -> dict[Any, Any]:
 
 
 def _mean_over_corruptions(data: FigureData, recalibrator: str) -> tuple[Any, Any]:
-    """Return the analysis of means over types of corruption, and its table for one clean dataset.
+    """Return the analysis `tc.study.shift`, means over types of corruption, and its table for one clean dataset.
 
-    That is the dataset of the figure if it has corruptions, else the most frequent one; families are filled in.
+    That is `data.clean` if it has corruptions, else the dataset with most rows; families that are null become NO_FAMILY.
     """
     settings = {"metric": data.metric, "reference": data.reference, "recalibrator": recalibrator}
     means = tc.study.shift(data.results, **settings)
@@ -389,7 +421,10 @@ def _mean_over_corruptions(data: FigureData, recalibrator: str) -> tuple[Any, An
 
 
 def severities(data: FigureData) -> StudyFigure:
-    """Return Figure 4: error and calibration by family and severity, means over types of corruption, before and after."""
+    """Return Figure 4: calibration against error, a panel per recalibrator and family, a colour per severity.
+
+    Values are means over types of corruption (the table of `tc.study.shift`); panels stand at most four in a row.
+    """
     parts = [(after, *_mean_over_corruptions(data, after)) for after in data.recalibrators]
     table, notes = _concat_tables(parts)
     levels = table["severity"].unique().sort().to_list()
@@ -404,7 +439,10 @@ def severities(data: FigureData) -> StudyFigure:
 
 
 def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[float, Any], after: str, ax: Any) -> None:
-    """Draw metric against error for one family, a colour per severity, with a line through models of known size."""
+    """Draw value against error for one family in the colour of each severity, dots growing with `relative_size`.
+
+    A line per severity joins the models of known size in its order. Columns are those of `_mean_over_corruptions`.
+    """
     from matplotlib.collections import LineCollection
 
     models = table.filter(pl.col("family") == family).sort("severity", "size", "model")
@@ -419,7 +457,10 @@ def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[fl
 
 
 def sizes(data: FigureData) -> StudyFigure:
-    """Return Figure 5: error and metric of every model minus those of the largest of its family, over severities."""
+    """Return Figure 5: error (upper row) and metric (lower) of models minus those of the largest of the family, over severities.
+
+    A column of panels per recalibrator; models of unknown size are left out, with a note if there is no other.
+    """
     results = [(after, *_mean_over_corruptions(data, after)) for after in data.recalibrators]
     sized = pl.col("value_beside_largest").is_not_null()
     parts = [(after, means, table.filter(sized)) for after, means, table in results]
@@ -431,7 +472,7 @@ def sizes(data: FigureData) -> StudyFigure:
 
 
 def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> None:
-    """Draw a line per model over severities: its error or metric (`y`: "value") minus that of the largest of its family."""
+    """Draw a line with dots per model over severities of the column `<y>_beside_largest`, `y` "error" or "value" (the metric)."""
     from matplotlib.collections import LineCollection
 
     ax.axhline(0, color="#999999", linewidth=0.8, linestyle=":")
@@ -455,7 +496,11 @@ def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> No
 
 
 def residuals(data: FigureData) -> StudyFigure:
-    """Return Figure 8: metric, log loss and Brier score by dataset, and residuals of the scores given the error."""
+    """Return Figure 8: metric, log loss and Brier score against error, and the residuals of the two scores given the error.
+
+    A column of panels per natural dataset, after the last recalibrator; numbers are those of `tc.study.residuals`. Refuse a store
+    without log loss and Brier score.
+    """
     scores = [name for name in ("brier", "nll") if name in set(data.frame["metric"])]
     if not scores:
         raise InputError("the store holds neither nll nor brier")
@@ -473,7 +518,10 @@ def residuals(data: FigureData) -> StudyFigure:
 
 
 def _draw_score(data: FigureData, table: Any, name: str, y: str, titled: bool, ax: Any) -> None:
-    """Draw the score `name`, or its residual (`y`), against the classification error."""
+    """Draw the column `y` ("value" or "residual") of the metric `name` against the classification error, a dot per model.
+
+    The title, if `titled`, names dataset and recalibrator of the first row.
+    """
     draw_models(ax, table, "error", y, data.styles, bars=False)
     if y == "residual":
         ax.axhline(0, **DOTTED)
@@ -485,7 +533,10 @@ def _draw_score(data: FigureData, table: Any, name: str, y: str, titled: bool, a
 
 
 def bins(data: FigureData) -> StudyFigure:
-    """Return Figure 9: models by error and by the error of few and of many bins; beside them the slope by number of bins."""
+    """Return Figure 9: errors of few and of many bins against classification error; beside them the slope by number of bins.
+
+    A row of panels per recalibrator, on the clean dataset; numbers are the slopes of `tc.study.bin_trend`.
+    """
     parts, rows = [], []
     for after in data.recalibrators:
         trend = tc.study.bin_trend(data.frame, dataset=data.clean, recalibrator=after)
@@ -499,7 +550,10 @@ def bins(data: FigureData) -> StudyFigure:
 
 
 def _binned_metrics(table: Any) -> list[str]:
-    """Return the names of equal-mass errors with _BINS bins, or of fewest and most bins, in the smallest norm."""
+    """Return the names of the equal-mass errors with 15, 100 or 5000 bins; if fewer than two, of those with fewest and most bins.
+
+    `table` is that of slopes of `tc.study.bin_trend`; of several norms only the smallest counts.
+    """
     binned = table.filter(~pl.col("debiased") & (pl.col("scheme") == "mass")).sort("norm", "bins")
     binned = binned.filter(pl.col("norm") == pl.col("norm").min())
     few = binned.filter(pl.col("bins").is_in(_BINS))
@@ -509,7 +563,7 @@ def _binned_metrics(table: Any) -> list[str]:
 
 
 def _draw_bin_trend(data: FigureData, table: Any, after: str, ax: Any) -> None:
-    """Draw the slope of binned errors on the classification error by number of bins."""
+    """Draw the slope of binned errors on the classification error by number of bins: `BinTrendDisplay` with its legend inside."""
     BinTrendDisplay(table).plot(ax)
     ax.get_legend().remove()
     data.title(ax, data.clean, after)
@@ -519,7 +573,10 @@ def _draw_bin_trend(data: FigureData, table: Any, after: str, ax: Any) -> None:
 
 
 def loglog(data: FigureData) -> StudyFigure:
-    """Return Figure 11: calibration error against error on logarithmic scales, a line per family through all datasets."""
+    """Return Figure 11: calibration error against error on logarithmic scales, a panel per recalibrator.
+
+    A line per family goes through the models of all datasets; numbers are the table "lines" of `tc.study.log_fits`.
+    """
     fits = {a: tc.study.log_fits(data.results, metric=data.metric, recalibrator=a) for a in data.recalibrators}
     row = [partial(_draw_log_fits, data, fit, after) for after, fit in fits.items()]
     parts = [(after, fit, fit.frame("lines")) for after, fit in fits.items()]
@@ -527,7 +584,10 @@ def loglog(data: FigureData) -> StudyFigure:
 
 
 def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
-    """Draw models and the fitted line value = 10^intercept * error^slope of every family on logarithmic axes."""
+    """Draw models and the fitted line value = 10^intercept * error^slope of every family on logarithmic axes.
+
+    `fits` is the result of `tc.study.log_fits`; a family without a finite slope has no line.
+    """
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
     for family, style in data.styles.items():
@@ -549,7 +609,11 @@ def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
 
 
 def temperatures(data: FigureData) -> StudyFigure:
-    """Return the figure of appendix D: the fitted temperature of every model; above 1 the model was overconfident."""
+    """Return the figure of appendix D: the temperature fitted on the clean dataset of every model; above 1 it was overconfident.
+
+    Without fits in the store it is the metric best-temperature. Numbers: model, dataset, temperature, family and size, and seed
+    where there are fits. Refuse a store without either.
+    """
     covariates = data.frame.select("model", "family", "size").unique("model", keep="first")
     table = data.store.fits().filter((pl.col("dataset") == data.clean) & pl.col("temperature").is_not_null())
     if table.height:
@@ -566,7 +630,7 @@ def temperatures(data: FigureData) -> StudyFigure:
 
 
 def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
-    """Draw the fitted temperatures in a column per family, spread out in rising order."""
+    """Draw the column temperature of `table` at 0, 1, ... for each family, spread from -0.25 to 0.25 in rising order."""
     for i, (family, style) in enumerate(data.styles.items()):
         part = table.filter(pl.col("family").fill_null(NO_FAMILY) == family).sort("temperature")
         spread = np.linspace(-0.25, 0.25, part.height) if part.height > 1 else np.zeros(part.height)
@@ -578,7 +642,10 @@ def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
 
 
 def agreement(data: FigureData) -> StudyFigure:
-    """Return the figure of appendix E: how far estimators agree in ranking the models (Kendall's tau)."""
+    """Return the figure of appendix E: a heat map of Kendall's tau between metrics over the models on the clean dataset.
+
+    Numbers are those of `tc.study.rank_agreement` at severity 0.
+    """
     coefficients = tc.study.rank_agreement(data.frame, dataset=data.clean)
     table = coefficients.frame().filter(pl.col("severity") == 0)
 

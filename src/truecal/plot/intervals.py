@@ -21,6 +21,7 @@ class _RowsDisplay(Display):
     width, row_height = 6.0, 0.4  # inches
 
     def _size(self) -> tuple[float, float]:
+        """Return `width`, and 1.2 plus `row_height` per row as height, in inches."""
         return self.width, 1.2 + self.row_height * len(self._frame)
 
     def _draw_row(self, ax: Any, row: int, value: Any, low: Any, high: Any, color: str = BLUE, **marker: Any) -> None:
@@ -92,6 +93,7 @@ class ForestDisplay(_RowsDisplay):
         return cls(columns, number=number)._plot_if(plot, ax)
 
     def _draw(self, ax: Any) -> None:
+        """Draw a row per site, mean and new site, squares growing with events; a dashed line at the ideal; O/E on a log scale."""
         title, ideal = _NUMBERS[self.number]
         if ideal is not None:
             ax.axvline(ideal, zorder=1, **DASHED)
@@ -155,6 +157,7 @@ class LikertDisplay(_RowsDisplay):
         return cls(report.frame()).plot(ax)
 
     def _draw(self, ax: Any) -> None:
+        """Draw per category a grey bar from low to high and, unless empty, its frequency with "holds", "fails" or "not sure"."""
         words = {True: "holds", False: "fails", None: "not sure"}
         rows = list(self._frame)
         for i, row in enumerate(rows):

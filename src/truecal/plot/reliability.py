@@ -35,12 +35,15 @@ from truecal.types import Float64s
 
 Scheme = Literal["width", "mass", "sweep"]
 Part = Literal["bins", "smooth", "isotonic", "histogram"]
-_HISTOGRAM_BINS = 50
-_MAX_LABELS = 20  # bins beside which counts are written
+_HISTOGRAM_BINS = 50  # by choice
+_MAX_LABELS = 20  # by choice: bins beside which counts are written
 
 
 def bin_frame(bins: Bins | None, level: float) -> Frame:
-    """Return mean score, mean outcome with its limits (low, high) at `level`, and count of every bin."""
+    """Return a frame with a row per filled bin: score and outcome (means), low and high (limits of outcome at `level`), count.
+
+    `bins` is that of an estimate by a binned estimator; None is not allowed.
+    """
     assert bins is not None
     low, high = bins.interval(level)
     columns = (bins.mean_score, bins.mean_outcome, low, high, bins.counts)
@@ -48,14 +51,17 @@ def bin_frame(bins: Bins | None, level: float) -> Frame:
 
 
 def _smooth_frame(profile: tc.profile.Profile, estimate: tc.Estimate, level: float) -> Frame:
-    """Return score, outcome, low and high: the curve of the rank series with its simultaneous band."""
+    """Return the curve of a rank-series estimate as score and outcome, with low and high of the simultaneous band at `level`."""
     assert estimate.curve is not None
     low, high = tc.inference.band(profile, level=level).at(estimate.curve.score)
     return Frame({"score": estimate.curve.score, "outcome": estimate.curve.outcome, "low": low, "high": high})
 
 
 def _histogram_frame(profile: tc.profile.Profile, edges: Float64s) -> Frame:
-    """Return left, right and share of the weight between rising edges; scores at 1 belong to a last bar that ends there."""
+    """Return left, right and share of the total weight in [left, right) for each two neighbouring edges (bars + 1,).
+
+    Scores of 1 belong to the last bar if it ends at 1.
+    """
     rows = profile.count_below(edges.astype(profile.scores.dtype), "left")[0]
     if edges[-1] == 1:
         rows[-1] = profile.rows
@@ -74,9 +80,9 @@ class ReliabilityNumbers:
 
     bins: Frame  # score, outcome, low, high, count
     smooth: Frame  # score, outcome, low, high
-    isotonic: Frame  # score, outcome
+    isotonic: Frame  # score, outcome: ends of steps
     histogram: Frame  # left, right, share
-    estimate: tc.Estimate
+    estimate: tc.Estimate  # rank series with interval
     limits: tuple[float, float] = (0.0, 1.0)  # of the axes: around nearly all scores
 
 
@@ -307,6 +313,7 @@ class ReliabilityDisplay(Display):
         return super().plot(ax)
 
     def _draw(self, ax: Any) -> list[Any]:
+        """Draw the diagonal and the parts in `_drawn`, legend and title; return the axes of the histogram, if it is drawn."""
         ax.plot([0, 1], [0, 1], zorder=1, **DASHED)
         if "smooth" in self._drawn:
             smooth = self.numbers.smooth
@@ -327,7 +334,10 @@ class ReliabilityDisplay(Display):
         return below
 
     def _draw_bins(self, ax: Any) -> None:
-        """Draw bins with intervals, dots growing with their share of the rows; counts beside up to _MAX_LABELS of them."""
+        """Draw bins with intervals, dots growing with their share of the rows; counts beside them if there are at most 20.
+
+        Counts are also left out of narrow axes.
+        """
         x, y, low, high, count = (self._frame[name] for name in ("score", "outcome", "low", "high", "count"))
         ax.vlines(x, low, high, color=BLUE, linewidth=1.2, zorder=2)
         size = 20 + 180 * np.minimum(count / count.sum(), 0.5)
@@ -351,7 +361,10 @@ class ReliabilityDisplay(Display):
         return ax
 
     def _outcome_limits(self) -> tuple[float, float]:
-        """Return limits of the vertical axis: those of the scores, widened to intervals of visible bins with 1 % of the rows."""
+        """Return limits of the vertical axis: those of the horizontal one, widened to the intervals of its bins.
+
+        Bins with less than 1 % of the rows, or whose score lies outside the axis, do not count.
+        """
         low, high = self.numbers.limits
         frame = self.numbers.bins
         share = frame["count"] / np.sum(frame["count"])

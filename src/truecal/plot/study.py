@@ -15,13 +15,13 @@ NO_FAMILY = "no family"
 DOTTED = {"color": GREY, "linestyle": ":", "linewidth": 1}
 _COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1a4a")
 _MARKERS = "os^DvP*Xph<"  # their number is coprime to that of the colours: 88 families with different pairs
-MAX_NAMED = 12  # models whose names fit beside their dots
-_FULL_WIDTH = 4.5  # inches of axes below which dots become smaller
-_DARK = 1.2  # sum of red, green and blue below which text on a cell is white
+MAX_NAMED = 12  # by choice: models whose names fit beside their dots
+_FULL_WIDTH = 4.5  # by choice: inches of axes below which dots become smaller
+_DARK = 1.2  # by choice: sum of red, green and blue below which text on a cell is white
 
 
 def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
-    """Return colour and marker of every distinct family by name, in alphabetical order; None is NO_FAMILY."""
+    """Return {"color": ..., "marker": ...} by name of each distinct family, in alphabetical order; None is "no family"."""
     names = sorted({NO_FAMILY if family is None else family for family in families})
     return {
         name: {"color": _COLOURS[i % len(_COLOURS)], "marker": _MARKERS[i % len(_MARKERS)]}
@@ -32,10 +32,10 @@ def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
 def draw_models(
     ax: Any, table: Any, x: str, y: str, styles: Mapping[str, dict[str, Any]], *, bars: bool = True
 ) -> None:
-    """Draw a dot per row of a polars table at columns `x` and `y`, in the style of its family (column `family`).
+    """Draw a dot per row of a polars table at columns `x` and `y`, in the style of its family (columns family and size).
 
-    Areas are 30 + 90 size / largest of the family in points squared, 40 if the size is unknown, less on small axes; `bars` adds
-    intervals.
+    Areas are 30 + 90 size / largest of the family in points squared, 40 if the size is null, less on small axes. Rows with a
+    null, NaN or infinite `x` or `y` are left out; `bars` adds intervals (see `_draw_whiskers`).
     """
     shrink = min(1.0, (axes_width(ax) / _FULL_WIDTH) ** 2)
     family = pl.col("family").fill_null(NO_FAMILY)
@@ -53,9 +53,9 @@ def draw_models(
 def draw_dots(
     ax: Any, points: Float64s, areas: Sequence[float], looks: Sequence[Mapping[str, Any]], **options: Any
 ) -> None:
-    """Draw a dot at each of `points` (n, 2) with its area (points squared), and colour and marker of its look.
+    """Draw a dot at each of `points` (n, 2) with its area (n, points squared), and color and marker of its look (n, mappings).
 
-    All are one collection, because with each one that is added matplotlib scales all shared axes anew.
+    All are one collection (`options` are its keywords), because matplotlib scales all shared axes anew with each one added.
     """
     from matplotlib.collections import PathCollection
     from matplotlib.markers import MarkerStyle
@@ -77,9 +77,9 @@ def draw_dots(
 
 
 def _draw_whiskers(ax: Any, table: Any, x: str, y: str) -> None:
-    """Draw the intervals of columns `x` and `y` in the colours of `_colour`, where the table has finite limits of them.
+    """Draw a line from lower to upper limit of the columns `x` and `y` per row with finite ones, in its colour (column _colour).
 
-    Limits of "value" are low and high, of other columns <column>_low and <column>_high.
+    Limits of "value" are the columns low and high, of others <column>_low and <column>_high; without such columns none is drawn.
     """
     for value, other, draw in ((y, x, ax.vlines), (x, y, ax.hlines)):
         low, high = ("low", "high") if value == "value" else (f"{value}_low", f"{value}_high")
@@ -89,7 +89,10 @@ def _draw_whiskers(ax: Any, table: Any, x: str, y: str) -> None:
 
 
 def name_models(ax: Any, table: Any, x: str, y: str) -> None:
-    """Write the names of at most MAX_NAMED models beside their dots, where there is room; limits must be set before."""
+    """Write the names (column model) beside the dots at columns `x` and `y` where there is room; none above 12 rows.
+
+    Limits of the axes must be set before.
+    """
     if table.height <= MAX_NAMED:
         name_points(ax, *(table[name].to_list() for name in ("model", x, y)))
 
@@ -116,6 +119,7 @@ class BinTrendDisplay(Display):
     needed = ("metric", "scheme", "norm", "bins", "debiased", "slope", "low", "high")
 
     def _draw(self, ax: Any) -> None:
+        """Draw a line of slopes over bins per scheme and norm, and each debiased estimator as a cross at the right."""
         rows = list(self._frame)
         ax.axhline(0, **DOTTED)
         binned = sorted((row for row in rows if not row["debiased"]), key=lambda row: row["bins"])
@@ -139,7 +143,7 @@ class BinTrendDisplay(Display):
 
 
 def _draw_slopes(ax: Any, rows: list[dict[str, Any]], x: list[float], **style: Any) -> None:
-    """Draw the slope of each row at `x` with its interval; `style` are keywords of `ax.errorbar`."""
+    """Draw the slope of each row (slope, low, high) at its `x` with its interval; `style` are keywords of `ax.errorbar`."""
     half_widths = [[row["slope"] - row["low"] for row in rows], [row["high"] - row["slope"] for row in rows]]
     ax.errorbar(x, [row["slope"] for row in rows], half_widths, capsize=1.5, markersize=4, linewidth=1, **style)
 
@@ -167,7 +171,7 @@ class AgreementDisplay(Display):
         return sorted({*first, *second})
 
     def table(self) -> Float64s:
-        """Return tau as a symmetric matrix in the order of `names()`; NaN where a pair is missing or has no tau."""
+        """Return tau as a symmetric matrix (metrics, metrics) in the order of `names()`, 1 on the diagonal, NaN without a tau."""
         names = self.names()
         matrix = np.where(np.eye(len(names), dtype=bool), 1.0, np.nan)
         for a, b, tau in zip(*self._columns("metric_a", "metric_b", "tau"), strict=True):
@@ -176,10 +180,12 @@ class AgreementDisplay(Display):
         return matrix
 
     def _size(self) -> tuple[float, float]:
+        """Return height 2.5 plus 0.5 inches per metric, and a width of one inch more, as (width, height)."""
         side = 2.5 + 0.5 * len(self.names())
         return side + 1, side
 
     def _draw(self, ax: Any) -> list[Any]:
+        """Draw the matrix as a heat map with its numbers, names at the ticks; return the axes of the colour bar."""
         matrix, names = self.table(), self.names()
         image = ax.imshow(matrix, cmap="cividis", vmin=-1, vmax=1)
         for i, j in np.argwhere(~np.isnan(matrix)):

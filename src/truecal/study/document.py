@@ -22,10 +22,10 @@ Where = tuple[str | int, ...]  # keys and positions that lead to a value
 class Document:
     """The values of a file, the line of each by its path, and what is wrong with them."""
 
-    file: str
+    file: str  # its name, for messages
     value: Any = None
-    lines: dict[Where, int] = field(default_factory=dict)
-    problems: list[tuple[int, str]] = field(default_factory=list)
+    lines: dict[Where, int] = field(default_factory=dict)  # by path, from 1
+    problems: list[tuple[int, str]] = field(default_factory=list)  # line and text
 
     def line(self, *path: str | int) -> int:
         """Return the line (from 1) of the value at a path of keys and positions; without one, that of its nearest parent."""

@@ -1,8 +1,8 @@
 """The data of the example study: two sets bundled with scikit-learn and two generated ones, each with shifts of growing severity.
 
-The rows that are judged are the same for every model, seed and severity; a seed chooses the rows a model learns from. Severity 0 is
-clean. Digits are shifted in three ways, which share their clean images; columns of numbers are shifted by noise. All numbers are
-scaled to mean 0 and standard deviation 1, digits as a whole, the others column by column.
+The rows that are judged are the same for every model, seed and severity; a seed chooses the rows a model learns from. Severity 0
+is clean. Digits are shifted in three ways, which share their clean images; columns of numbers are shifted by noise. All numbers
+are scaled to mean 0 and standard deviation 1, digits as a whole, the others column by column.
 """
 
 import os
@@ -29,7 +29,7 @@ from truecal.writing import write_whole
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
-_TRAINING_SHARE = 0.8  # share of the training rows that the models of one seed are fitted on
+_TRAINING_SHARE = 0.8  # by choice: share of the training rows that the models of one seed are fitted on
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,10 @@ SHIFTS: dict[str, dict[str, Shift]] = {
 
 
 def load(name: str) -> ExampleData:
-    """Load a dataset by name: digits, cancer (bundled), clusters (five classes, 5 % of labels wrong) or spheres (two classes).
+    """Load a dataset by name: digits, cancer (bundled), clusters (five classes, 5 % of labels random) or spheres (two classes).
 
-    Rows are shuffled, split into test and training rows, and standardised by the training rows.
+    Rows are shuffled; 900 (digits), 300 (cancer) or 3000 are for the test. Inputs are standardised by mean and standard deviation
+    of the training rows: of each column, for digits of all pixels.
     """
     datasets = extra("sklearn.datasets")
     bundled = {"digits": datasets.load_digits, "cancer": datasets.load_breast_cancer}
@@ -101,7 +102,7 @@ def load(name: str) -> ExampleData:
 
 
 def shifted(data: ExampleData, dataset: str, shift: Shift, severity: int, seed: int) -> Array:
-    """Apply a shift to the test inputs; severity 0 returns them. Noise of one seed and dataset is the same for all models."""
+    """Apply a shift to the test inputs; severity 0 returns them unchanged. The same arguments give the same noise."""
     if severity == 0:
         return data.test_x
     rng = np.random.default_rng([seed, severity, *dataset.encode()])
@@ -111,27 +112,27 @@ def shifted(data: ExampleData, dataset: str, shift: Shift, severity: int, seed: 
 # ----------------------------------------------------------------------------------------------------
 # The models of the example study: scikit-learn classifiers of seven families and several sizes
 
-_FLOOR = 1e-3  # share of the uniform distribution in every prediction: trees and neighbours often predict exactly 0
+_FLOOR = 1e-3  # by choice: share of the uniform distribution in a prediction, as trees and neighbours often predict exactly 0
 
 
 @dataclass(frozen=True, eq=False)
 class ExampleModel:
-    """A name, a family, a size, and the class ("module:name") and arguments that make it."""
+    """A model of the example study."""
 
     name: str
     family: str
     size: int
-    path: str
-    arguments: dict[str, Any]
-    seeded: bool = False
+    path: str  # of its class: "module:name"
+    arguments: dict[str, Any]  # of the class
+    seeded: bool = False  # whether the class takes random_state
 
     def make(self, seed: int) -> Any:
-        """Make the model; `seed` fixes what is random in it."""
+        """Make the unfitted model; `seed` is its random_state if it is `seeded`, else ignored."""
         return load_object(self.path)(**self.arguments, **({"random_state": seed} if self.seeded else {}))
 
 
 def models() -> list[ExampleModel]:
-    """Return the models of the example."""
+    """Return the models of the example, as listed in example.json."""
     return [ExampleModel(**model) for model in load_schema("example.json")["models"]]
 
 
@@ -166,8 +167,8 @@ class ExamplePlan:
     """Which part of the example is made: all of it, or a small part whose files are the same."""
 
     models: Sequence[ExampleModel]
-    data: Sequence[str]
-    severities: Sequence[int]
+    data: Sequence[str]  # names for `load`
+    severities: Sequence[int]  # 0: unshifted
     seeds: Sequence[int]
     lenses: Sequence[str]
     metrics: Sequence[str]

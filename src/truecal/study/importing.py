@@ -130,7 +130,7 @@ def read_table(path: str | os.PathLike[str], *, as_text: bool = False) -> Any:
 
 
 def _require_columns(table: Any, names: tuple[str, ...], what: str) -> None:
-    """Refuse a table without one of these columns."""
+    """Refuse a table that lacks one of the columns `names`; `what` is the table's name in the message."""
     missing = [name for name in names if name not in table.columns]
     if missing:
         raise InputError(f"{what} has no column {missing[0]!r}; it has {', '.join(table.columns[:20])}")
@@ -254,10 +254,11 @@ def _stack_bins(column: str, count: int) -> Any:
 
 
 def read_public_diagrams(table: Any, rows: Any) -> Any:
-    """Convert the public table of reliability diagrams to the columns of a store, for the jobs in `rows`.
+    """Convert the public table of reliability diagrams to a table of the store's columns DIAGRAMS, a row per bin with data.
 
-    Of diagrams with several numbers of bins those with the fewest bins are taken; empty bins are left out. The lower edge of a
-    bin is the upper edge of the bin before; edges that are missing are those of equal width.
+    `table` has RawModelName, DatasetName, num_bins, adaptive and, for bin k from 0, edge_k (its upper edge), count_k, conf_k and
+    acc_k; diagrams with more bins than the fewest are left out. `rows` is the table of results (raw_model, raw_dataset, job,
+    recalibrator). The lower edge is the upper edge of the bin before, 0 for the first; missing edges are those of equal width.
     """
     needed = ("RawModelName", "DatasetName", "num_bins", "adaptive")
     _require_columns(table, needed, "the table of reliability diagrams")
@@ -291,9 +292,10 @@ def read_public_diagrams(table: Any, rows: Any) -> Any:
 
 
 def _join_models(rows: Any, about: Any) -> tuple[Any, list[str]]:
-    """Join a table with one row per model (the first, if several); return rows and the names of further covariates.
+    """Join the columns of `about`, which has a row per model (the first counts), to `rows` by the column model.
 
-    A column of that table replaces one of the same name in `rows`.
+    A column of `about` replaces one of the same name in `rows`. Returns the rows, and the names of the columns of `about` that
+    are not columns of a store's results: covariates. Refuse a table `about` without a column model.
     """
     _require_columns(about, ("model",), "the table about models")
     names = [name for name in about.columns if name != "model"]
@@ -303,7 +305,10 @@ def _join_models(rows: Any, about: Any) -> tuple[Any, list[str]]:
 
 
 def _complete_columns(rows: Any) -> Any:
-    """Add the columns of a store's results that are not there yet, with a job per model, dataset and severity."""
+    """Add the columns of RESULTS that are not there yet (seed 0, warnings "", others null), and cast all to their types.
+
+    The column job is "model|dataset|severity".
+    """
     defaults = {**dict.fromkeys(RESULTS), "seed": 0, "warnings": ""}
     job = pl.concat_str([pl.col("model", "dataset"), pl.col("severity").cast(pl.String)], separator="|")
     rows = rows.with_columns(pl.lit(value).alias(name) for name, value in defaults.items() if name not in rows.columns)
@@ -313,7 +318,7 @@ def _complete_columns(rows: Any) -> Any:
 
 
 def _refuse_duplicates(rows: Any) -> None:
-    """Refuse two values of one metric for the same job, recalibrator, lens and selection."""
+    """Refuse rows of which two have the same job, recalibrator, lens, selection and metric."""
     duplicated = rows.filter(rows.select("job", "recalibrator", "lens", "selection", "metric").is_duplicated())
     if duplicated.height:
         row = duplicated.row(0, named=True)

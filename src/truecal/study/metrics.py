@@ -39,9 +39,9 @@ from truecal.special import positive, root
 from truecal.types import Float64s
 
 GRID = "paper-grid"
-GRID_BINS = (5, 10, 15, 20, 50, 100)
+GRID_BINS = (5, 10, 15, 20, 50, 100)  # by choice: numbers of bins of the grid
 SCORES = ("nll", "brier", "error", "confidence")
-MAX_BINS = 100_000
+MAX_BINS = 100_000  # by choice: more are refused
 _FORMS = {
     "score": "|".join(SCORES),
     "ece": r"ece-(?P<scheme>width|mass)-(?P<bins>[0-9]+)-(?P<norm>l1|l2|max)",
@@ -56,13 +56,13 @@ _FORMS = {
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A metric by its parts, one object per name (see `parse_metric`). `kind` "score" is a mean over whole predictions."""
+    """A metric by its parts, one object per name (see `parse_metric`)."""
 
     name: str
-    kind: str
-    scheme: str | None = None
-    bins: int | None = None
-    norm: float | None = None
+    kind: str  # a key of _FORMS, or "function"; "score" is a mean over whole predictions
+    scheme: str | None = None  # "width" or "mass"; None without bins
+    bins: int | None = None  # None where it is not fixed
+    norm: float | None = None  # 1, 2 or inf; None for scores
 
     @property
     def whole(self) -> bool:
@@ -161,13 +161,13 @@ def _grid_names(lens: str) -> tuple[str, ...]:
 # All metrics of one lens: its samples are sorted once, and every estimator reads the same profiles
 
 Intervals = bool | Literal["bootstrap"]
-_DIAGRAM_BINS = 15
-_SEED = 0  # as in tc.measure
+_DIAGRAM_BINS = 15  # by choice: as in Guo et al. (2017)
+_SEED = 0  # by choice: as in tc.measure
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The value of a metric on n rows, with limits (None without an interval); NaN with the reason among the warnings."""
+    """The value of a metric on n rows, with limits (None without an interval); NaN where `warnings` give the reason."""
 
     metric: Metric
     value: float
@@ -175,7 +175,7 @@ class Measurement:
     low: float | None = None
     high: float | None = None
     warnings: tuple[str, ...] = ()
-    draws: Float64s | None = None  # on the resamples that all models share, centred on where the true number may be
+    draws: Float64s | None = None  # (resamples,): on the resamples that all models share, centred near the true value
 
 
 def measure_lens(
@@ -190,8 +190,8 @@ def measure_lens(
     """Measure every metric under a lens, in the order of `metrics`; `sample` is that of the lens, if it was computed before.
 
     The rank series, errors of several probabilities and, with "bootstrap", all metrics have the interval of
-    :func:`truecal.measure` where a row has one outcome; the metrics that rankings are made by are resampled as well. A metric that
-    these rows do not allow is nan, with the reason as its warning.
+    :func:`truecal.measure` where a row has one outcome; metrics in RESAMPLED have `draws` too. No metric has an interval or draws
+    with `intervals` False. A metric that these rows do not allow is NaN, with the reason as its warning.
     """
     if lens.several:
         return [_measure_directly(preds, lens, metric, intervals, level) for metric in metrics]
@@ -221,7 +221,10 @@ def measure_lens(
 
 
 def as_rows(sample: tc.lenses.Sample) -> tc.lenses.Sample:
-    """Drop the units of pairs (row, class), so that pairs count as rows: a value does not depend on which belong together."""
+    """Return a pooled sample of pairs (row, class) without units, so that each pair counts as a row; others unchanged.
+
+    Values are the same. Samples whose units are clusters are unchanged too.
+    """
     return replace(sample, units=None) if sample.pooled and sample.unit == "rows" else sample
 
 
@@ -281,7 +284,7 @@ def _measure_profile(profile: tc.profile.Profile, metric: Metric, level: float |
 
 
 def _limits(interval: Interval | None) -> tuple[float | None, float | None]:
-    """Return the limits of an interval, or two None."""
+    """Return lower and upper limit of an interval; (None, None) for None."""
     return (None, None) if interval is None else (float(interval.low), float(interval.high))
 
 
@@ -315,7 +318,7 @@ def diagram(profile: tc.profile.Profile) -> list[dict[str, Any]]:
 # ----------------------------------------------------------------------------------------------------
 # Resamples that are the same for all models on the same rows, so that two models can be compared in pairs later
 
-RESAMPLES = 200  # the standard error of a difference is known to 5 % from as many
+RESAMPLES = 200  # derived: 1 / sqrt(2 * 200), so that the standard error of a difference is known to 5 %
 RESAMPLED = (
     "rank-series-l2",
     "rank-series-l1",
@@ -324,8 +327,8 @@ RESAMPLED = (
     "debiased-15-l2",
     "ece-mass-15-l1",
 )
-_GROUPS = 256
-_SEED_PAIRED = 20210615
+_GROUPS = 256  # by choice: groups that more rows are resampled in
+_SEED_PAIRED = 20210615  # by choice: any number, the same for all models
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,7 +416,10 @@ def _draw_shared(rows: int, unit: str, units: bytes | None) -> SharedDraws:
 
 
 def _add_resamples(measurement: Measurement, sample: tc.lenses.Sample, level: float) -> Measurement:
-    """Add resamples, and their interval where there is none yet; unchanged where the units or rows are too few to resample."""
+    """Return a measurement with its `draws` on the shared resamples, and with their limits where it has none.
+
+    It is returned unchanged where these rows cannot be resampled (a single unit, or too few rows for the metric).
+    """
     try:
         values, interval = SharedDraws.of(sample).resample_error(measurement.metric, sample, level)
     except InputError:  # a single unit, or too few rows for this metric
@@ -451,7 +457,11 @@ def measure_scores(
 
 
 def row_scores(metric: Metric, preds: tc.Predictions, top: tc.lenses.Sample) -> Float64s:
-    """Compute the score of every row, shape (n,), of which the metric is the mean. `top` is the sample of the top-label lens."""
+    """Compute the score of every row, shape (n,), whose mean is the metric "nll", "brier", "error" or "confidence".
+
+    They are log loss, Brier score, 1 if the top label is wrong else 0, and probability of the top label; `top` is the sample of
+    the top-label lens.
+    """
     if metric.name == "nll":
         return tc.scores.log_losses(preds)
     if metric.name == "brier":
@@ -461,9 +471,10 @@ def row_scores(metric: Metric, preds: tc.Predictions, top: tc.lenses.Sample) -> 
 
 
 def _average_scores(metric: Metric, rows: Float64s, preds: tc.Predictions, level: float | None) -> Measurement:
-    """Average the scores of rows (n,) by their weights, with a normal interval, or Wilson's for the error.
+    """Average the scores of rows (n,) by the weights of `preds`, with a normal interval, or Wilson's for the error.
 
-    There is no interval for `level` None, nor for an infinite mean, which has a warning.
+    Limits lie in [0, 1], or from 0 up for log loss and Brier score. With clusters, the variance is that of cluster sums. There is
+    no interval for `level` None, nor for an infinite mean, which has a warning.
     """
     from scipy.special import ndtri
 

@@ -154,7 +154,11 @@ def _insert_parts(text: str, parts: dict[str, str]) -> str:
 def _match_pattern(
     document: Document, line: int, pattern: str, folder: Path, constants: dict[str, Any], names: Sequence[str]
 ) -> list[tuple[Path, dict[str, str]]]:
-    """Find the files of a pattern, in the order of their names, each with the text matched by every {name} of the pattern."""
+    """Find the files of a pattern below `folder`, by name, each with the text that every {name} of the pattern matched.
+
+    A * matches within a folder, ** across folders. A {name} that is not among `names` or is given in `constants` as well, and a
+    pattern without a file, give [] and a problem at `line`.
+    """
     glob_pattern, regex, end = "", "", 0
     for mark in _MARK.finditer(pattern):
         text, name = pattern[end : mark.start()], mark[1]
@@ -180,7 +184,10 @@ def _match_pattern(
 
 
 def _describe_models(document: Document, sources: list[PredictionFile]) -> list[PredictionFile]:
-    """Add family, size and covariates of `models: {resnet50: {family: resnet, size: 25e6}}` to the files; `sources` is changed."""
+    """Add the fields of `models: {resnet50: {family: resnet, size: 25e6}}` to the files of each model; `sources` is changed.
+
+    Covariates of a file take precedence. A model without a file is added to the document as a problem.
+    """
     models, described = {source.model for source in sources}, {}
     for model, values in document.value.get("models", {}).items():
         if model not in models and sources:
@@ -200,7 +207,10 @@ def _describe_models(document: Document, sources: list[PredictionFile]) -> list[
 
 
 def _read_options(document: Document, sources: Sequence[PredictionFile]) -> Options:
-    """Read all settings of a study file; what is wrong is added to the document as a problem."""
+    """Read columns, lenses, metrics, recalibrators, groupings, split, datasets, intervals and level of a checked study file.
+
+    Absent ones have the defaults of Options; an unknown lens, metric, recalibrator or dataset is added as a problem at its line.
+    """
     values = document.value
     columns = _read_columns(document)
     metrics = values.get("metrics", GRID)
@@ -244,7 +254,7 @@ def _read_columns(document: Document) -> FileColumns:
 
 
 def _check_lens(name: str, groupings: Sequence[str], metrics: Sequence[str]) -> None:
-    """Refuse an unknown lens, and a lens of several probabilities without a metric for it."""
+    """Refuse an unknown lens (`groupings`: "grouping:NAME" of all), and one of several probabilities without generalized-*."""
     if name not in (*LENSES, *groupings) and not re.fullmatch(r"class:.+|top-[1-9][0-9]*", name):
         listed = ", ".join((*LENSES, *groupings))
         raise InputError(f"there is no lens {name!r}; use {listed}, top-K, class:NAME or grouping:NAME (see groupings)")
@@ -253,7 +263,7 @@ def _check_lens(name: str, groupings: Sequence[str], metrics: Sequence[str]) -> 
 
 
 def _check_recalibrator(name: str) -> None:
-    """Refuse an unknown recalibrator."""
+    """Refuse an unknown recalibrator, and "none", which is always there."""
     if name == "none":
         raise InputError("the recalibrator 'none' is always there; leave it out of the list")
     if name not in names.RECALIBRATORS:
@@ -261,7 +271,11 @@ def _check_recalibrator(name: str) -> None:
 
 
 def _read_datasets(document: Document, names: set[str]) -> dict[str, Dataset]:
-    """Read the entries of `datasets`, in order; names may be patterns with * and ?."""
+    """Read the entries of `datasets` by name or pattern (* and ?), in order.
+
+    `names` are the datasets of the prediction files; an entry, `clean` or `by` that is none of them, and one with both, are
+    added to the document as problems.
+    """
     datasets = {}
     for pattern, values in document.value.get("datasets", {}).items():
         where = ("datasets", pattern)

@@ -24,14 +24,14 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """All rows and all classes of a file: logits or probabilities (n, k) or (n,), label indices (n,), weights and clusters (n,)."""
+    """All rows and all classes of a file."""
 
-    outputs: NDArray[Any]
-    labels: Indices
+    outputs: NDArray[Any]  # (n, k), or (n,) for the second of two classes
+    labels: Indices  # class indices (n,)
     classes: Classes
-    kind: str  # "logits" or "probs"
-    weights: NDArray[Any] | None = None
-    clusters: NDArray[Any] | None = None
+    kind: str  # of the outputs: "logits" or "probs"
+    weights: NDArray[Any] | None = None  # (n,)
+    clusters: NDArray[Any] | None = None  # (n,)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -74,13 +74,16 @@ def load_rows(path: Path, columns: FileColumns, *, labels_only: bool = False) ->
     return Rows(outputs, labels, classes, columns.kind, weights, clusters)
 
 
-# Outputs, further columns by name (labels, and unless only these are read weights and clusters), and the class names in a
-# pattern such as p_*.
+# Outputs (n,) or (n, k), further columns by name (labels, and unless only these are read weights and clusters), and the class
+# names that a pattern such as p_* matched; None without a pattern.
 _Contents = tuple[NDArray[Any], dict[str, NDArray[Any]], Classes]
 
 
 def _read_npz(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
-    """Read the arrays of an npz file; with `labels_only` the outputs are zeros of the shape in the header of their array."""
+    """Read the outputs and all arrays by name of an npz file, and None; refuse a file without one of `columns`.
+
+    With `labels_only` the outputs are zeros of the shape in the header of their array, and the labels are the only array.
+    """
     if not isinstance(columns.outputs, str):
         raise InputError("an npz file keeps its predictions in one array; name that, not a list of columns")
     try:
@@ -103,7 +106,10 @@ def _read_npz(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
 
 
 def _read_table(path: Path, columns: FileColumns, labels_only: bool) -> _Contents:
-    """Read the columns of a table; with `labels_only` outputs are zeros, and from Parquet the labels alone are read."""
+    """Read outputs, columns by name and class names matched by a pattern from a table; refuse missing columns and values.
+
+    With `labels_only` outputs are zeros, the labels are the only column, and from Parquet nothing else is read.
+    """
     kind = files.kind_of(path)
     try:
         lazy = labels_only and kind == "parquet"
@@ -244,7 +250,10 @@ def _check_fit_sources(document: Document, headers: Sequence[_Header], options: 
 
 
 def _check_clean(document: Document, headers: Sequence[_Header], options: Options) -> None:
-    """Add a problem for undeclared datasets of severity 0 that have the same classes and other rows: which one is clean?"""
+    """Add a problem for datasets of severity 0 with the same classes and other rows, as it is not known which one is clean.
+
+    Datasets with `clean` or `by` do not count, and nothing is checked for a study file with a section `split`.
+    """
     if "split" in document.value:
         return
     by_classes: dict[object, list[_Header]] = {}
@@ -264,7 +273,7 @@ def _check_clean(document: Document, headers: Sequence[_Header], options: Option
 
 
 def _check_classes(document: Document, headers: Sequence[_Header], options: Options) -> None:
-    """Add a problem for classes named in lenses and groupings that a dataset lacks."""
+    """Add a problem for the first class named in lenses, or in a group of `groupings`, that a dataset lacks."""
     lenses = [name.removeprefix("class:") for name in options.lenses if name.startswith("class:")]
     named: list[tuple[str, Sequence[object]]] = [("lenses", lenses)]
     named += [("groupings", classes) for groups in options.groupings.values() for classes in groups.values()]

@@ -155,23 +155,19 @@ class Study:
 
 @dataclass(frozen=True)
 class Fit:
-    """A recalibrator fitted on the clean split of one model.
-
-    `map` is its JSON, None where it could not be fitted (`notes` give the reason). A `temperature` above 1 means that the model was
-    overconfident.
-    """
+    """A recalibrator fitted on the clean split of one model."""
 
     model: str
     dataset: str
     seed: int
     recalibrator: str
-    rows: int  # of the fit
-    of: int  # rows of the file
+    rows: int  # number of rows fitted on
+    of: int  # number of rows of the file
     labels: str  # digest of the labels of all rows
-    map: str | None
-    temperature: float | None
-    notes: Sequence[str] = ()
-    indices: Sequence[int] = ()  # rows of the file in the fit
+    map: str | None  # JSON of the recalibrator; None where it could not be fitted
+    temperature: float | None  # above 1: the model was overconfident; None for other recalibrators
+    notes: Sequence[str] = ()  # warnings of the fit, or the reason why there is none
+    indices: Sequence[int] = ()  # rows of the file (from 0) fitted on
 
     @classmethod
     def read(cls, path: Path) -> "Fit":
@@ -179,7 +175,7 @@ class Fit:
         return cls(**read_json(path))
 
     def apply(self, rows: Rows, mask: Mask) -> tc.Predictions | None:
-        """Recalibrate the rows in a mask; None where the recalibrator was not fitted."""
+        """Recalibrate the rows in a mask (n,); None where the recalibrator could not be fitted (`map` is None)."""
         if self.map is None:
             return None
         probs = _recalibration().Recalibrator.from_json(self.map).predict_proba(rows.select(mask))
@@ -187,7 +183,10 @@ class Fit:
 
 
 def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Options, rows: Rows | None = None) -> Fit:
-    """Fit on the clean split of a file, and write the result; `rows` are those of the file where they were read already."""
+    """Fit the recalibrator `name` on the clean split of the file `source`, and write it to `path` as JSON.
+
+    `rows` are those of the file; None: they are read. A fit that is refused has map None, and the reason among its notes.
+    """
     rows = load_rows(source.path, options.columns) if rows is None else rows
     mask = held_out(rows.labels, options.split.fraction, options.split.seed)
     weights = None if rows.weights is None else rows.weights[mask]
@@ -229,18 +228,14 @@ def _recalibration() -> Any:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Which rows of a file are judged, and the recalibrations of them.
+    """Which rows of a file are judged, and the recalibrations of them."""
 
-    `fraction` of the rows are left out, because recalibrators were fitted on them (None: none are); `fits` names the fit of each
-    recalibrator in the store.
-    """
-
-    fraction: float | None
+    fraction: float | None  # of the rows, which are left out because recalibrators were fitted on them; None: none are
     split_seed: int
-    fits: Mapping[str, str]
+    fits: Mapping[str, str]  # by recalibrator, the name of its fit in the store: fits/NAME.json
 
     def judged_rows(self, rows: Rows) -> Mask:
-        """Return the mask of the rows that no recalibrator was fitted on."""
+        """Return the mask (n,) of the rows that no recalibrator was fitted on; all rows where `fraction` is None."""
         if self.fraction is None:
             return np.ones(len(rows), bool)
         return ~held_out(rows.labels, self.fraction, self.split_seed)
@@ -250,16 +245,19 @@ class Protocol:
 class Job:
     """A file to evaluate, and the file its recalibrators are fitted on."""
 
-    name: str
+    name: str  # a hash of all that its numbers depend on
     source: PredictionFile
-    fit_source: PredictionFile
+    fit_source: PredictionFile  # `source` itself without recalibrators
     options: Options
-    fingerprint: tuple[int, ...]
+    fingerprint: tuple[int, ...]  # of the file `source`
     protocol: Protocol
 
 
 def make_jobs(spec: Spec) -> list[Job]:
-    """Make the jobs of a study, in its order; a job, and a fit, is named by a hash of all that its numbers depend on."""
+    """Make a job per prediction file, in the order of the study; refuse a file that cannot be read.
+
+    A job, and a fit, is named by a hash that changes with what its numbers depend on: file, options, version of truecal.
+    """
     options = spec.options
     by_key = {source.key: source for source in spec.sources}
     fingerprints = {source.path: fingerprint(source.path) for source in spec.sources}
@@ -281,7 +279,7 @@ def make_jobs(spec: Spec) -> list[Job]:
 
 
 def _digest(facts: object) -> str:
-    """Compute a hash (24 hexadecimal digits) of plain values; others count by their text."""
+    """Compute a hash (24 hexadecimal digits) of values as JSON, whatever the order of keys; others count by their text."""
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
@@ -326,7 +324,10 @@ def evaluate(job: Job, fits: Path) -> tuple[Records, Records, Records]:
 
 
 def _record(measurement: Measurement, options: Options, notes: Sequence[str]) -> dict[str, Any]:
-    """Return the columns of a measurement in the results of a store; `notes` come first among its warnings."""
+    """Return a measurement as metric, scheme, bins, norm, value, low, high, n, level (None without limits) and warnings.
+
+    The warnings are one text, distinct ones separated by "; ", with `notes` first.
+    """
     metric = measurement.metric
     return {
         "metric": metric.name,
@@ -392,7 +393,11 @@ def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
 
 
 def _study_content(spec: Spec, jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return the content of study.json: name, study as written, jobs and their covariates, fits, and clean datasets."""
+    """Return the content of study.json: name, study, jobs, fits, clean and covariates.
+
+    `study` is the study file as written; jobs and fits are names; `clean` maps each shifted dataset to its clean one of another
+    name; `covariates` are by job, {} if the study names none.
+    """
     names = dict.fromkeys(job.source.dataset for job in jobs)
     return {
         "name": spec.name,

@@ -18,13 +18,13 @@ class PredictionFile:
     """One prediction file: its path, its line in the study file, the model that made it and the data that it predicts."""
 
     path: Path
-    line: int
+    line: int  # from 1
     model: str
     dataset: str
     family: str | None = None
-    size: float | None = None
-    severity: float = 0.0
-    seed: int = 0
+    size: float | None = None  # of the model
+    severity: float = 0.0  # of the shift; 0: none
+    seed: int = 0  # of the model
     covariates: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -45,18 +45,18 @@ class PredictionFile:
 
 @dataclass(frozen=True)
 class FileColumns:
-    """Columns of a table, or arrays of an npz file, by what they hold. `kind` is "logits" or "probs"."""
+    """Columns of a table, or arrays of an npz file, by what they hold."""
 
     label: str
-    outputs: str | Sequence[str]
-    kind: Literal["logits", "probs"]
-    classes: Sequence[object] | None = None
+    outputs: str | Sequence[str]  # a column, a pattern such as p_*, or a list of columns
+    kind: Literal["logits", "probs"]  # of the outputs
+    classes: Sequence[object] | None = None  # names in the order of the outputs
     weight: str | None = None
     cluster: str | None = None
 
     @property
     def others(self) -> list[str]:
-        """Columns beside those of the outputs."""
+        """Columns beside those of the outputs: label, then weight and cluster if there are any."""
         return [self.label, *(name for name in (self.weight, self.cluster) if name is not None)]
 
 

@@ -7,9 +7,9 @@
       draws/<job>.parquet        its metrics on the resamples that all models share
       fits/<fit>.json            what recalibrators were fitted to (see `run.Fit`)
 
-Every file is renamed to its final name when it is complete, so that a run that is killed leaves finished parts and nothing else. A
-job is named by a hash of what its numbers depend on. Only the jobs listed in study.json are read; parts of files or options that
-have changed since are ignored.
+Every file is renamed to its final name when it is complete, so that a run that is killed leaves finished parts and nothing else.
+A job is named by a hash of what its numbers depend on. Only the jobs listed in study.json are read; parts of files or options
+that have changed since are ignored.
 """
 
 import json
@@ -27,12 +27,12 @@ from truecal.writing import write_whole
 if TYPE_CHECKING:
     import polars
 
-VERSION = 5
+VERSION = 5  # by choice: of the format of a store; others are refused
 KINDS = ("results", "diagrams", "draws")
 
 
 def _read_columns() -> dict[str, dict[str, str]]:
-    """Read the columns of every kind of table, and the name of their polars type, from store.columns.json."""
+    """Read store.columns.json: by kind of table ("results", "diagrams", "draws"), the name of the polars type by column."""
     tables = load_schema("store.columns.json")
     return {kind: {name: column[0] for name, column in columns.items()} for kind, columns in tables.items()}
 
@@ -169,7 +169,7 @@ class Store:
         return table.join(columns, on="job", how="left", maintain_order="left")
 
     def references(self) -> dict[str, str]:
-        """Return the clean dataset of every shifted one that has another name."""
+        """Return the clean dataset by the name of each shifted one, where the two names differ."""
         return dict(self.meta().get("clean", {}))
 
     def diagrams(self) -> "polars.DataFrame":
@@ -221,7 +221,7 @@ class Store:
         raise InputError(f"no recalibrator was fitted for {model!r} on {dataset!r}, seed {seed}; `fits()` lists all")
 
     def _fits(self, keys: Iterable[str]) -> list[dict[str, Any]]:
-        """Read the records of the fits of this study that are written already; refuse one without these keys."""
+        """Read the fits of this study that are written, as mappings (see `run.Fit`); refuse one that lacks one of `keys`."""
         fits = []
         for path in (self.folder / "fits" / f"{name}.json" for name in self.meta().get("fits", ())):
             if path.is_file():
@@ -310,7 +310,7 @@ def read_json(path: Path, remedy: str = "delete it and run the study again") -> 
 
 
 def make_table(columns: Mapping[str, str], rows: Records = ()) -> "polars.DataFrame":
-    """Make a polars table of records with the given columns and types; a column that a record lacks is null, others are dropped."""
+    """Make a polars table of records with the given columns and polars types; absent values are null, other fields dropped."""
     types = {
         name: pl.List(pl.Float32) if kind.startswith("List") else getattr(pl, kind) for name, kind in columns.items()
     }

@@ -18,22 +18,22 @@ from truecal.errors import InputError
 from truecal.study.store import Store, pl
 from truecal.types import Float64s
 
-METRIC = "rank-series-l2"
+METRIC = "rank-series-l2"  # by choice: the default metric of analyses, truecal's default estimator
 CONDITION = ("dataset", "severity")
 _TEXT = ("model", "family", "dataset", "recalibrator", "lens", "selection", "metric")
 _NUMBERS = ("size", "severity", "seed", "value", "low", "high", "n")
 KEY = ("metric", "lens", *CONDITION, "model")
-_LISTED = 12  # names in a message
+_LISTED = 12  # by choice: names in a message
 Reference = str | Mapping[str, str] | None  # clean dataset of the shifted ones: one for all, or by dataset
 
 
 class Choice(TypedDict, total=False):
     """Which results are analysed, as keyword arguments of :func:`points`."""
 
-    lens: str | Sequence[str]
-    selection: str
-    recalibrator: str
-    dataset: str | None
+    lens: str | Sequence[str]  # what is judged; scores of whole predictions have the lens "" and are there under any
+    selection: str  # which rows, such as "all"
+    recalibrator: str  # recalibration method of the predictions, or "none"
+    dataset: str | None  # None: all datasets
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,10 @@ class Analysis:
 
 
 def read_results(source: Any) -> Any:
-    """Read a store, or a polars frame with the columns of its results, checked by name."""
+    """Return the results of a store, or a polars frame, as a polars frame; refuse other types and missing columns by name.
+
+    Columns needed are those of `_TEXT`, returned as text, and of `_NUMBERS`, returned as float64 with null for NaN.
+    """
     table = source.frame() if isinstance(source, Store) else source
     if not isinstance(table, pl.DataFrame):
         raise InputError(f"{type(table).__name__} is not a data frame of polars; pass a store or store.frame()")
@@ -92,7 +95,10 @@ def read_results(source: Any) -> Any:
 
 
 def only(table: Any, column: str, *names: object) -> Any:
-    """Select the rows with one of these values in a column; refuse a value that does not occur, or a name that is no text."""
+    """Select the rows of a polars frame with one of the values `names` in a column; refuse a value that does not occur.
+
+    Values must be text, except those of the column severity.
+    """
     for name in names:
         if column != "severity" and not isinstance(name, str):
             raise InputError(f"{column} must be the name of one in the results, not {type(name).__name__}")
@@ -180,9 +186,10 @@ def points(source: Any, metrics: str | Sequence[str], **choice: Unpack[Choice]) 
 
 
 def points_with_error(source: Any, metrics: str | Sequence[str], **choice: Unpack[Choice]) -> tuple[Any, list[str]]:
-    """Return points with columns error, error_low and error_high of the same model and condition, and the notes on the points.
+    """Return the points of `metrics` with the columns error, error_low and error_high, and the notes on the points.
 
-    Points without a classification error are left out.
+    The table is that of `points`, sorted by `KEY`; the added columns are the classification error of the same model and
+    condition, with its limits (null without). Points without a classification error are left out.
     """
     results = read_results(source)
     values, errors = points(results, metrics, **choice), points(results, "error", **choice)
@@ -192,7 +199,10 @@ def points_with_error(source: Any, metrics: str | Sequence[str], **choice: Unpac
 
 
 def join_covariate(table: Any, source: Any, name: str) -> Any:
-    """Join a column of the results, such as a covariate, to points, by model and condition; refuse an unknown column."""
+    """Return points with a column of the results, such as a covariate, joined by model, dataset and severity.
+
+    The first value of each is taken; points that have the column already are unchanged. Refuse a column the results lack.
+    """
     results = read_results(source)
     if not isinstance(name, str) or name not in results.columns:
         raise InputError(f"there is no covariate {name!r} in the results; there are {', '.join(results.columns)}")
@@ -212,7 +222,7 @@ def numbers(table: Any, *names: str) -> list[np.ndarray]:
 
 
 def where(row: Mapping[str, Any]) -> str:
-    """Write the model (if there is one) and the condition of a record as text, such as "mlp on digits at severity 3"."""
+    """Write `model` (if there is one), `dataset` and `severity` (unless 0) as text, such as "mlp on digits at severity 3"."""
     model = f"{row['model']} " if row.get("model") else ""
     return f"{model}on {row['dataset']}" + (f" at severity {row['severity']:g}" if row["severity"] else "")
 
@@ -232,7 +242,7 @@ def write_notes(table: Any, text: str, limit: int = 3) -> list[str]:
 
 
 def _note_unequal_rows(table: Any) -> list[str]:
-    """Write notes on conditions under which models were judged on different numbers of rows, or of seeds."""
+    """Write notes on datasets and severities of points at which `n` (rows), or `seeds` (their number), differs among rows."""
     n = pl.col("n")
     spread = table.group_by(*CONDITION).agg(low=n.min(), high=n.max(), seeds=pl.col("seeds").n_unique())
     spread = spread.sort(*CONDITION)
@@ -243,7 +253,10 @@ def _note_unequal_rows(table: Any) -> list[str]:
 
 
 def _note_variation_between_seeds(table: Any) -> list[str]:
-    """Write a note on values whose range over seeds exceeds the width of their interval, which is about rows only."""
+    """Write one note on how many values have a `range` over seeds wider than high - low, which is about rows only; else [].
+
+    Rows with a single seed (`seeds`), or without an interval, are not counted.
+    """
     width = pl.col("high") - pl.col("low")
     several = table.filter((pl.col("seeds") > 1) & width.is_not_null())
     beyond = several.filter(pl.col("range") > width).height
@@ -255,7 +268,10 @@ def _note_variation_between_seeds(table: Any) -> list[str]:
 
 
 def note_overlaps(table: Any, metric: str) -> list[str]:
-    """Write a note on neighbours in rankings by `value` whose intervals overlap, or on missing intervals."""
+    """Write one note on how many neighbours have overlapping intervals (low, high); [] if none, another note without intervals.
+
+    Neighbours are models that follow each other by `value` within a dataset and severity; `metric` is named in the text.
+    """
     above = pl.col("high").shift().over(CONDITION)  # of the neighbour in the ranking
     overlaps = table.sort(*CONDITION, "value").select(overlap=pl.col("low") <= above)["overlap"].drop_nulls()
     if overlaps.is_empty():
@@ -268,7 +284,7 @@ def note_overlaps(table: Any, metric: str) -> list[str]:
 
 
 def note_few_models(table: Any) -> list[str]:
-    """Write notes on conditions with fewer than 10 models, too few for a correlation."""
+    """Write notes on the datasets and severities of a table with fewer than 10 distinct models; [] if there are none."""
     counts = table.group_by(*CONDITION).agg(models=pl.col("model").n_unique()).sort(*CONDITION)
     text = f"{{models}} models say little about a correlation: below {FEW} its interval is wide, below {MIN_MODELS} there is none"
     return write_notes(counts.filter(pl.col("models") < FEW), text)
@@ -277,12 +293,12 @@ def note_few_models(table: Any) -> list[str]:
 # ----------------------------------------------------------------------------------------------------
 # Correlation across models, with an interval, and the line through them
 
-MIN_MODELS = 5  # models below which no interval exists
-FEW = 10  # models below which even a strong correlation is hardly known
+MIN_MODELS = 5  # derived: the variance 0.437 / (models - 4) of Fisher's transformation exists from 5 models on
+FEW = 10  # by choice: models below which even a strong correlation is hardly known
 
 
 class Correlation(NamedTuple):
-    """Kendall's tau over models with its interval; NaN where all values are equal, limits NaN below 5 models."""
+    """Kendall's tau over models with its limits; NaN where all values are equal, limits NaN below 5 models."""
 
     value: float = np.nan
     low: float = np.nan
@@ -371,7 +387,7 @@ def fit_groups(table: Any, by: Sequence[str], x: str, y: str, *, correlated: boo
 
 
 def with_all_families(table: Any) -> Any:
-    """Return a copy of all rows with family null, which stands for all models, followed by the rows that have a family."""
+    """Return all rows with family null, which stands for all models, followed by the rows that have a family, unchanged."""
     whole = table.with_columns(pl.lit(None, pl.String).alias("family"))
     return pl.concat([whole, table.filter(pl.col("family").is_not_null())])
 
@@ -400,9 +416,10 @@ def find_clean(table: Any, reference: Reference) -> tuple[Any, list[str]]:
 
 
 def join_clean(table: Any, reference: Reference) -> tuple[Any, list[str]]:
-    """Join to every shifted point that of the same model on the clean dataset: columns clean, clean_value, clean_error and limits.
+    """Join to every shifted point that of the same model, metric and lens on its clean dataset (see `find_clean`).
 
-    Returns the shifted points that have a clean one, and notes on the others.
+    Returns the shifted points that have a clean one, with further columns clean (dataset), clean_value, clean_low, clean_high
+    and clean_error; and notes on the others, which are left out. `table` is that of `points_with_error`.
     """
     clean_of, notes = find_clean(table, reference)
     names = ("value", "low", "high", "error")

@@ -98,10 +98,11 @@ def pareto(source: Any, *, metrics: str | Sequence[str] = METRIC, **choice: Unpa
 
 
 def _support(part: Any, front: NDArray[np.bool_]) -> list[bool | None]:
-    """Decide whether each membership of the front holds for all values in the intervals of error and metric.
+    """Decide for each model whether it is on (or off) the front for all values in the intervals of error and metric.
 
-    None for all models where one has no interval. A member of the front is supported if no model could dominate it, any other
-    model if some model dominates it for all values.
+    `part` has a row per model with low, high, error_low and error_high; `front` (models,) says which are on the front. True for
+    a member that no model could dominate, and for another model that some model dominates for all values; else False. All are
+    None where one model has no interval.
     """
     low, high, error_low, error_high = numbers(part, "low", "high", "error_low", "error_high")
     if np.isnan([low, high, error_low, error_high]).any():

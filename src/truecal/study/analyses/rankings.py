@@ -1,8 +1,8 @@
 """Rankings of models: paired comparisons on the same rows, agreement of estimators, the effect of recalibration.
 
-A store keeps metrics on resamples of the rows that are the same for all models (`Store.draws`). The standard error of a difference
-is that of the difference of these values, in which what the models have in common cancels; p-values are Student's, corrected by
-Holm (1979) for the number of pairs compared.
+A store keeps metrics on resamples of the rows that are the same for all models (`Store.draws`). The standard error of a
+difference is that of the difference of these values, in which what the models have in common cancels; p-values are Student's,
+corrected by Holm (1979) for the number of pairs compared.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from truecal.study.analyses.base import CONDITION, KEY, METRIC, Analysis, Choice
 from truecal.study.store import Store, pl
 from truecal.types import Float64s
 
-ALPHA = 0.05
+ALPHA = 0.05  # by choice: level of adjusted p-values below which models differ significantly
 _DEFAULT = ("rank-series-l2", "ece-mass-100-l1", "ece-width-15-l1", "error", "nll", "brier")
-_LISTED = 6  # models of a group in a note
+_LISTED = 6  # by choice: models of a group in a note
 _PAIRS = dict.fromkeys(("a", "b"), pl.String)  # columns of compared pairs
 _PAIRS |= dict.fromkeys(("difference", "low", "high", "p_value", "adjusted_p"), pl.Float64)
 
 
 def read_draws(source: Any, **choice: Any) -> Any:
-    """Read the resamples of a store, with model, condition and seed of each, as a table sorted by model and seed.
+    """Read the resamples of a store as a table with a row per job and metric, sorted by model and seed.
 
-    `choice` selects metric, recalibrator and lens (default "top-label"; scores are there under any). None for a frame
-    instead of a store, for another selection than "all", and where the store has no resamples.
+    Its columns are job, recalibrator, lens, metric, values (a list, the metric on each resample), model, dataset, severity and
+    seed. `choice` are values of columns, such as metric="nll"; the default lens is "top-label", and scores are there under any.
+    None for a frame instead of a store, for another selection than "all", and where the store has no resamples.
     """
     draws = source.draws() if isinstance(source, Store) and choice.pop("selection", "all") == "all" else pl.DataFrame()
     if draws.is_empty():
@@ -44,7 +45,10 @@ def read_draws(source: Any, **choice: Any) -> Any:
 
 
 def average_draws(draws: Any, **choice: Any) -> dict[str, Float64s]:
-    """Return by model the mean over seeds of the draws that `choice` selects, shape (resamples,); {} where `draws` is None."""
+    """Return by model the mean over seeds of the column `values` of `read_draws`, shape (resamples,); {} where `draws` is None.
+
+    `choice` are values of columns that select rows, such as dataset="digits".
+    """
     if draws is None:
         return {}
     parts = draws.filter(**choice).partition_by("model", as_dict=True, maintain_order=True)
@@ -54,8 +58,9 @@ def average_draws(draws: Any, **choice: Any) -> dict[str, Float64s]:
 def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level: float = 0.95) -> Any:
     """Test the difference of every pair of models that have a value and resamples, in the order of `values`.
 
-    Student's t with the standard error of paired resamples and one degree of freedom less than there are resamples; p-values
-    are adjusted by Holm. One row per pair, with columns a, b, difference (of a minus b), low, high, p_value, adjusted_p.
+    `values` and `draws`, shape (resamples,), are by model. Student's t with the standard deviation of the difference over paired
+    resamples as standard error and one degree of freedom less than there are resamples; p-values are adjusted by Holm. Returns
+    a table with a row per pair, and columns a, b, difference (a minus b), low, high, p_value, adjusted_p; empty below two models.
     """
     from scipy.special import stdtrit
 
@@ -86,7 +91,9 @@ def _student_p(difference: Float64s, error: Float64s, degrees_of_freedom: int) -
 
 
 def group_models(models: Sequence[str], pairs: Any) -> list[tuple[str, ...]]:
-    """Return the longest runs of the ranking within which no two models differ significantly, best first.
+    """Return the longest runs of the ranking within which no two models differ (adjusted p of at most 0.05), best first.
+
+    `models` are in the order of the ranking, `pairs` as returned by `compare_pairs`. Groups may overlap.
 
     >>> import polars as pl
     >>> pairs = pl.DataFrame({"a": ["a", "a", "b"], "b": ["b", "c", "c"], "adjusted_p": [0.6, 0.003, 0.6]})
@@ -137,8 +144,8 @@ def rank(
     -------
     Analysis
         Tables:
-        "models": one row per dataset, model and metric, models best first by the first metric: dataset, model, metric, value, low,
-        high, seeds, groups (numbers of the groups the model belongs to: two models that share none differ significantly).
+        "models": one row per dataset, model and metric, models best first by the first metric: dataset, model, metric, value,
+        low, high, seeds, groups (numbers of the groups the model belongs to: two models that share none differ significantly).
         "pairs": one row per dataset and pair of models: dataset, a, b, difference (of a minus b), low, high, p_value, adjusted_p.
 
     Raises
@@ -149,8 +156,8 @@ def rank(
     Notes
     -----
     Values and intervals are averages over seeds. From a store, every pair of models is compared on the same rows, with Holm's
-    correction over the pairs of a dataset, and models that do not differ significantly form groups. From a frame alone, neighbours
-    in the ranking are compared by their intervals.
+    correction over the pairs of a dataset, and models that do not differ significantly form groups. From a frame alone,
+    neighbours in the ranking are compared by their intervals.
 
     Examples
     --------
@@ -200,7 +207,10 @@ def rank(
 
 
 def _describe_groups(groups: Sequence[tuple[str, ...]], pairs: Any, metric: str, dataset: str) -> str:
-    """Write a note on how many pairs of models differ, and on the groups of those that do not."""
+    """Write a note on how many of `pairs` have an adjusted p of at most 5 %, and on up to three groups of two or more models.
+
+    `groups` are from `group_models`; `metric` and `dataset` are named in the text.
+    """
     different = pairs.filter(pl.col("adjusted_p") <= ALPHA).height
     text = f"{different} of {pairs.height} pairs of models differ by {metric} on {dataset} (paired on the same rows, Holm, 5 %)"
     several = [group for group in groups if len(group) > 1]
@@ -288,9 +298,11 @@ def rank_agreement(
 
 
 def _compare_metrics(part: Any, level: float) -> list[dict[str, Any]]:
-    """Compute tau and flips of every pair of metrics under one condition, as records with the columns of `rank_agreement`.
+    """Compute tau and flips of every pair of metrics on one dataset at one severity, a record per pair.
 
-    `part` has one row per model and metric, none missing. [] for fewer than two metrics or models.
+    `part` has one row per model and metric, none missing, with columns value, low and high. Fields are dataset, severity,
+    metric_a, metric_b, models, tau, low, high, pairs, flips and supported_flips (see `rank_agreement`). [] for fewer than two
+    metrics or models.
     """
     condition, names = part.select(CONDITION).row(0, named=True), part["metric"].unique().sort().to_list()
     models = part["model"].n_unique()
@@ -356,8 +368,8 @@ def effect_of_recalibration(
 
     Notes
     -----
-    A store holds the numbers of rows that no recalibrator was fitted on. Where numbers of rows differ before and after, a note says
-    so, because then the difference is not that of recalibration alone.
+    A store holds the numbers of rows that no recalibrator was fitted on. Where numbers of rows differ before and after, a note
+    says so, because then the difference is not that of recalibration alone.
 
     References
     ----------
@@ -418,7 +430,11 @@ def effect_of_recalibration(
 
 
 def _test_changes(part: Any, draws: Any, before: str, after: str) -> Any:
-    """Return whether each change in `part` is significant (paired resamples, Holm, 5 %); null for models without resamples."""
+    """Return a Boolean series `supported`: whether each model's change differs from 0 (t-test over resamples, Holm, 5 %).
+
+    `part` has a row per model on one dataset at one severity, with a column change; `draws` is the table of `read_draws`,
+    `before` and `after` name recalibrators in it. Null for a model without resamples of both.
+    """
     condition = part.select(CONDITION).row(0, named=True)
     drawn_before, drawn_after = (average_draws(draws, recalibrator=name, **condition) for name in (before, after))
     changes = dict(part.select("model", "change").iter_rows())

@@ -153,8 +153,8 @@ def in_and_out(
         Tables:
         "models": one row per shifted condition and model: dataset, severity (of the shifted data), clean (dataset), model,
         family, size, inside, outside (the metric on clean and on shifted data), their limits, error_inside, error_outside.
-        "correlations": per shifted condition and pair of numbers (the metric in and out; the error in and out; on the shifted data,
-        the error with the metric) Kendall's tau: models, tau, tau_low, tau_high.
+        "correlations": per shifted condition and pair of numbers (the metric in and out; the error in and out; on the shifted
+        data, the error with the metric) Kendall's tau: models, tau, tau_low, tau_high.
 
     Raises
     ------

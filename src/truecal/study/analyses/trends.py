@@ -17,7 +17,7 @@ from truecal.study.analyses.base import CONDITION, KEY, METRIC, Analysis, Choice
 from truecal.study.metrics import parse_metric
 from truecal.study.store import pl
 
-_MIN_RESIDUALS = 4  # models for a line to leave residuals
+_MIN_RESIDUALS = 4  # by choice: models for a line to leave residuals
 _UNBIASED = ("debiased-", "exact-", "rank-series-")
 
 
@@ -41,7 +41,8 @@ def error_against_calibration(
     -------
     Analysis
         Tables:
-        "models": one row per model and condition: error, value, their limits, relative_size (within the family, the largest is 1).
+        "models": one row per model and condition: error, value, their limits, relative_size (within the family, the largest is
+        1).
         "trends": per condition, and per family in it (family null: all models): the slope of the metric on the error with its
         interval, Kendall's tau with its own, and the number of models.
 
@@ -159,8 +160,8 @@ def residuals(source: Any, *, metrics: str | Sequence[str] = ("nll", "brier"), *
     -------
     Analysis
         Tables:
-        "models": one row per score, condition and model: error, value, expected (by the line), residual, standardized (the residual
-        over its standard error, null for fewer than 4 models: beyond 2 or -2 a model stands out).
+        "models": one row per score, condition and model: error, value, expected (by the line), residual, standardized (the
+        residual over its standard error, null for fewer than 4 models: beyond 2 or -2 a model stands out).
         "lines": per score and condition the slope with its interval, intercept, share of the variance explained, and models.
 
     Raises
@@ -289,9 +290,8 @@ def bin_trend(source: Any, *, level: float = 0.95, **choice: Unpack[Choice]) -> 
     -------
     Analysis
         Tables:
-        "slopes": one row per condition and estimator: dataset, severity, metric, scheme, norm, bins (null for estimators without a
-        fixed number), debiased (whether the estimator removes its bias), models, slope, low,
-        high.
+        "slopes": one row per condition and estimator: dataset, severity, metric, scheme, norm, bins (null for estimators without
+        a fixed number), debiased (whether the estimator removes its bias), models, slope, low, high.
         "models": the points behind the slopes: error and value.
 
     Raises
@@ -346,9 +346,10 @@ def bin_trend(source: Any, *, level: float = 0.95, **choice: Unpack[Choice]) -> 
 
 
 def _note_contradictions(slopes: Any) -> list[str]:
-    """Write notes on trends with error that contradict each other, as their intervals exclude 0 on one side.
+    """Write notes on slopes that contradict each other; a slope rises if its low is above 0, and falls if its high is below 0.
 
-    Compared are numbers of bins, and the trend of the most bins with those of the debiased estimators.
+    `slopes` is the table "slopes" of `bin_trend`. Noted are binned errors of one scheme and norm that rise by one number of
+    bins and fall by another, and those whose most bins rise or fall while no debiased estimator does likewise.
     """
     low, high = (pl.col(name).fill_nan(0) for name in ("low", "high"))
     table = slopes.with_columns(sign=(low > 0).cast(pl.Int8) - (high < 0).cast(pl.Int8))

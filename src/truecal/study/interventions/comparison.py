@@ -1,7 +1,8 @@
 """The comparison of Kirchenbauer, Oaks & Heim (2022), section 5: what is done while training against what is done after it.
 
 A base model is trained with and without each intervention, or repaired afterwards; strengths are chosen on validation rows by the
-usual error of the top class; then every lens judges the test rows. The question: does what lowers the usual error lower the others?
+usual error of the top class; then every lens judges the test rows. The question: does what lowers the usual error lower the
+others?
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ _KEY = ("lens", "selection", "metric")
 
 
 def summarize(results: Any) -> Any:
-    """Summarise every number over its seeds: mean, standard deviation, and the mean difference to the base model of the same seed.
+    """Summarise every number over its seeds, and its difference from the base model of the same seed.
 
-    The limits of the difference are Student's, at 95 %, over the seeds: they allow for other trainings, not for other test
-    rows. Null where fewer than two seeds gave a finite number. `verdict` is "lower" or "higher" than the base model, or
-    "" (undecided).
+    `results` has a row per number (`judging.Number`), with intervention ("none": the base model), strength and seed. Returns a
+    row per intervention, strength, lens, selection and metric: mean, sd (of the seeds; null if one is not finite), seeds,
+    if_calibrated, difference, difference_sd, difference_low, difference_high and verdict. Limits are Student's at 95 % over the
+    finite differences (null below two); the verdict is "lower" or "higher" if they exclude 0, else "".
     """
     from scipy.special import stdtrit
 
@@ -75,25 +77,29 @@ def summarize(results: Any) -> Any:
 
 
 class View(NamedTuple):
-    """A choice of numbers: the title of its table, that of the vertical axis of its picture (none where it is ""), and `name`.
+    """A choice of rows of the summary, for a table and a picture."""
 
-    `name` is an expression that gives the column of a number in the table, null for numbers that are not shown.
-    """
-
-    table: str
-    axis: str
-    name: Any
+    table: str  # title of the table; "": there is none
+    axis: str  # title of the vertical axis of the picture; "": there is none
+    name: Any  # polars expression of the summary: the column of a number in the table, null for numbers that are not shown
 
 
 def _name_by_lens(metric: str, *starts: str) -> Any:
-    """Return an expression: the lens (without "groups ", "likert ") of numbers of a metric over all rows; null for other lenses."""
+    """Return a polars expression: the lens, without "groups " or "likert ", of a metric over all rows, else null.
+
+    The lens must begin with one of `starts` (regular expressions).
+    """
     fits = (pl.col("metric") == metric) & (pl.col("selection") == "all")
     fits &= pl.col("lens").str.contains(f"^({'|'.join(starts)})")
     return pl.when(fits).then(pl.col("lens").str.replace("^(groups|likert) ", ""))
 
 
 def list_views(groupings: Mapping[str, Groups]) -> dict[str, View]:
-    """Return the views of a comparison by the name of their picture; each group of the first grouping has a further one."""
+    """Return the views of a comparison by the name of their picture: errors, groups, labels, likert, scores and others.
+
+    Each group of the first of `groupings` has a further one, "group_confidence_GROUP", other characters than letters and digits
+    written as "_".
+    """
     metric, lens, selection = (pl.col(name) for name in ("metric", "lens", "selection"))
     first, groups = next(iter(groupings.items()), ("all classes", {}))
     of_label = pl.when(lens.str.starts_with("groups ")).then(selection).otherwise(pl.format("{} (full)", selection))
@@ -132,12 +138,14 @@ def list_views(groupings: Mapping[str, Groups]) -> dict[str, View]:
 
 @dataclass(frozen=True, eq=False)
 class InterventionComparison:
-    """Results of a comparison: `results` (one row per intervention, seed and number), chosen strengths, numbers of rows, notes."""
+    """Results of a comparison of interventions."""
 
     plan: Plan
     choice: StrengthChoice
-    results: polars.DataFrame
-    rows: Mapping[str, int]
+    results: (
+        polars.DataFrame
+    )  # a row per number: intervention, strength (as text), seed, and the fields of `judging.Number`
+    rows: Mapping[str, int]  # numbers of rows: train, validation, test, and "test originals" they were made from
     notes: tuple[str, ...]
 
     @cached_property
@@ -147,7 +155,7 @@ class InterventionComparison:
 
     @cached_property
     def summary(self) -> polars.DataFrame:
-        """The table with one row per intervention and number: mean, spread and verdict over the seeds."""
+        """The table of `summarize`: a row per intervention and number, with mean, sd and verdict over the seeds."""
         return summarize(self.results)
 
     def tables(self) -> dict[str, Frame]:
@@ -160,7 +168,10 @@ class InterventionComparison:
         return {title: frame for title, frame in frames.items() if len(frame.columns) > 1}
 
     def verdict(self) -> list[str]:
-        """Write whether each intervention that lowers the usual error lowers the others: a line for each, then a summary."""
+        """Write a line per intervention (which errors are lower, higher or not clearly changed), then a summary of all.
+
+        The summary counts interventions that lower the usual error, and of these those that lower or raise others over all rows.
+        """
         lines: list[str] = []
         helpful: list[str] = []
         everywhere, harmful = [], []
@@ -206,7 +217,11 @@ class InterventionComparison:
         return "\n\n".join(parts)
 
     def pictures(self) -> dict[str, tuple[str, dict[str, list[Any]]]]:
-        """Return title of the vertical axis and columns to draw, by name, for every picture that the plan's lenses allow."""
+        """Return (title of the vertical axis, columns) by name, for every view with an axis and a number.
+
+        The columns are intervention, style (an index that is the same in all pictures), what (place on the horizontal axis),
+        mean, sd and if_calibrated; for "confidence" mean and sd are those of the difference from the base model.
+        """
         order = [*self.plan.lenses.groupings, "full", *self.plan.lenses.likert]
         kinds = dict.fromkeys((BASELINE, *WHILE_TRAINING, *AFTERWARDS, TOGETHER, *self.choice.strengths))
         style = {kind: i for i, kind in enumerate(kinds)}  # the same in every picture
@@ -225,7 +240,7 @@ class InterventionComparison:
         return pictures
 
     def facts(self) -> list[str]:
-        """Return the numbers of rows of each part and of seeds as text."""
+        """Return the numbers of rows of each part, unless 0, and of seeds, as texts such as "1,000 test rows" and "5 seeds"."""
         rows = [f"{count:,} {side} rows" for side, count in self.rows.items() if count and " " not in side]
         return [*rows, f"{len(self.plan.seeds)} seeds"]
 
@@ -239,9 +254,9 @@ class InterventionComparison:
 
 
 def _tabulate(result: InterventionComparison, column: Any) -> Frame:
-    """Make a table with a row per intervention and a column per value of an expression of the summary; "-" without a number.
+    """Make a table with a row per intervention and a column per value of the polars expression `column` of the summary.
 
-    A last row "if calibrated", where there are such values, holds those of the base model.
+    Cells are as in `_write_cell`. A last row "if calibrated", where there are such values, holds those of the base model, or "-".
     """
     table = result.summary.with_columns(column=column).filter(pl.col("column").is_not_null())
     names = table["column"].unique(maintain_order=True).to_list()
@@ -260,7 +275,10 @@ def _tabulate(result: InterventionComparison, column: Any) -> Frame:
 
 
 def _write_cell(row: Mapping[str, Any] | None) -> str:
-    """Write mean, standard deviation and verdict of a row as text; "-" for None. For ranks: the difference from the base model."""
+    """Write a row of the summary as "0.1234 ± 0.0056 ↓" (mean, sd unless null, arrow of the verdict); "-" for None.
+
+    For lenses "rank K" it is the difference from the base model, such as "+0.0123", and the mean for the base model itself.
+    """
     if row is None:
         return "-"
     if row["lens"].startswith("rank "):
@@ -271,7 +289,10 @@ def _write_cell(row: Mapping[str, Any] | None) -> str:
 
 
 def _tabulate_strengths(choice: StrengthChoice) -> Frame:
-    """Make a table of the chosen strengths with error and accuracy on the validation rows."""
+    """Make a table with a row per intervention: intervention, strength (chosen), tried (all, by commas), usual error, accuracy.
+
+    Error and accuracy are means over seeds on the validation rows at the chosen strength; "-" stands for no strength.
+    """
     strength, chosen = pl.col("strength").replace("", "-"), pl.col("chosen")
     table = choice.frame().group_by("intervention", maintain_order=True)
     means = {name: pl.col(name).filter(chosen).mean() for name in ("error", "accuracy")}
@@ -282,7 +303,10 @@ def _tabulate_strengths(choice: StrengthChoice) -> Frame:
 
 
 def _compare_labels(errors: Any) -> list[str]:
-    """Compare in one sentence the errors among the rows of one label with the base model and a calibrated one; [] for no errors."""
+    """Write a text on how many errors among the rows of one label are higher than the base model's, with mean and if_calibrated.
+
+    `errors` are rows of the summary; those over all rows are left out. [] if no other has a value for a calibrated model.
+    """
     errors = errors.filter((pl.col("selection") != "all") & pl.col("if_calibrated").is_not_null())
     if errors.is_empty():
         return []

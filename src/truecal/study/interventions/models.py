@@ -1,4 +1,4 @@
-"""Every model a comparison needs, trained once: logits are kept by content, so that a run that was stopped goes on where it was."""
+"""Every model a comparison needs, trained once: logits are stored by content, so that a stopped run goes on where it was."""
 
 import hashlib
 import warnings
@@ -114,7 +114,7 @@ def train(job: Training, recipe: Recipe, data: InterventionData) -> Outputs:
 
 
 def _cache_keys(recipe: Recipe, data: InterventionData, trainings: Sequence[Training]) -> dict[Training, str]:
-    """Return the SHA-256 of all that the outputs of each training depend on: job, recipe, data, code and version of torch."""
+    """Return for each training the SHA-256 of all its outputs depend on: job, recipe, data, code and version of torch."""
     digest = hashlib.sha256(f"{version('torch')} {asdict(recipe)}".encode())
     for path in (Path(__file__).with_name("training.py"), Path(__file__).parents[2] / "train.py"):
         digest.update(path.read_bytes())
@@ -202,7 +202,7 @@ def with_ensembles(plan: Plan, outputs: Mapping[Training, Outputs]) -> dict[Trai
 
 
 def _average_probs(logits: list[Logits]) -> Logits:
-    """Return the log of the mean softmax of several models' logits, each of shape (n, classes); probabilities of 0 become tiny."""
+    """Return the log of the mean softmax of several models' logits, each (n, classes); probabilities of 0 become 2e-308."""
     probs = np.mean([tc.Predictions.from_logits(z, np.zeros(len(z), int)).probs for z in logits], axis=0)
     return np.log(np.maximum(probs, np.finfo(np.float64).tiny)).astype(np.float32)
 
@@ -224,14 +224,14 @@ _TRIED = ["intervention", "strength", "seed", "error", "accuracy", "chosen"]
 
 @dataclass(frozen=True)
 class StrengthChoice:
-    """The chosen strength of every intervention, (error, accuracy) on the validation rows of every one tried, and notes."""
+    """The chosen strength of every intervention, what was tried, and notes."""
 
-    strengths: Mapping[str, Strength]
-    tried: Mapping[Training, tuple[float, float]]
+    strengths: Mapping[str, Strength]  # by intervention, the base model first with None
+    tried: Mapping[Training, tuple[float, float]]  # usual error and accuracy on the validation rows
     notes: tuple[str, ...]
 
     def frame(self) -> Any:
-        """Return a table (polars) of every strength on the validation rows of every seed, and whether it was chosen."""
+        """Return `tried` as a polars frame: intervention, strength (text), seed, error, accuracy and chosen (Boolean)."""
         rows = [
             (job.kind, write_strength(job.strength), job.seed, *measured, self.strengths[job.kind] == job.strength)
             for job, measured in self.tried.items()
@@ -240,7 +240,7 @@ class StrengthChoice:
 
 
 def write_strength(strength: Strength) -> str:
-    """Write a strength as text; "" for None."""
+    """Write a strength as text: a number as short as possible ("0.1", "2"), a name unchanged, "" for None."""
     return "" if strength is None else f"{strength:g}" if isinstance(strength, int | float) else strength
 
 
@@ -281,7 +281,11 @@ def choose(plan: Plan, data: InterventionData, outputs: Mapping[Training, Output
 
 
 def recalibrate(kind: str, strength: Strength, learn: Logits, labels: NDArray[np.int64], apply: Logits) -> Any:
-    """Fit a recalibrator to logits `learn` and labels; return its probabilities for the logits `apply`, and its warnings."""
+    """Fit a recalibrator to logits `learn` (m, classes) and labels (m,), and apply it to the logits `apply` (n, classes).
+
+    `kind` is temperature, bias-corrected-temperature, histogram or histogram-width; `strength` is the number of bins of the last
+    two. Returns probabilities (n, classes), and the warnings of the fit as a list of "kind: text".
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruecalWarning)
         fitted = _MAKERS[kind](strength).fit(learn, labels)
@@ -289,12 +293,12 @@ def recalibrate(kind: str, strength: Strength, learn: Logits, labels: NDArray[np
 
 
 def of_logits(logits: Logits, part: DataPart, classes: tuple[object, ...]) -> tc.Predictions:
-    """Make predictions of logits (n, classes) for the rows of a data part."""
+    """Make predictions of logits (n, classes) with the labels of the n rows of a data part."""
     return tc.Predictions.from_logits(logits.astype(np.float64), np.array(classes)[part.labels], classes=classes)
 
 
 def of_probs(probs: Any, part: DataPart, classes: tuple[object, ...]) -> tc.Predictions:
-    """Make predictions of probabilities (n, classes) for the rows of a data part."""
+    """Make predictions of probabilities (n, classes) with the labels of the n rows of a data part."""
     return tc.Predictions.from_probs(probs, np.array(classes)[part.labels], classes=classes)
 
 

@@ -23,13 +23,13 @@ Kind: TypeAlias = Literal["mlp", "cnn"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """A base model and how it is trained: stochastic gradient descent with momentum, the rate falling to 0 along a half cosine."""
+    """A base model and its training: stochastic gradient descent with momentum, the rate falling to 0 along a half cosine."""
 
     network: Kind = "cnn"
-    width: int = 16
+    width: int = 16  # units of a hidden layer, or channels of the first convolution
     epochs: int = 20
-    batch: int = 64
-    learning_rate: float = 0.05
+    batch: int = 64  # rows of a step
+    learning_rate: float = 0.05  # of the first step
     momentum: float = 0.9
     weight_decay: float = 0.0
 
@@ -47,33 +47,27 @@ Groups = Mapping[str, Sequence[object]]
 
 @dataclass(frozen=True)
 class DataPlan:
-    """Source of the data, and shares of validation and test rows; `seed` fixes the split, which is the same for all models.
+    """Source of the data, and how it is split; the split is the same for all models."""
 
-    With `logits` nothing is trained: it is a folder with a folder of .npz files for every method, one file per seed.
-    """
-
-    source: str = "warped-digits"
-    logits: str | None = None
-    validation: float = 0.2
-    test: float = 0.4
-    seed: int = 0
+    source: str = "warped-digits"  # or "digits"
+    logits: str | None = (
+        None  # folder with a folder of .npz files for every method, one per seed; then nothing is trained
+    )
+    validation: float = 0.2  # share of the rows
+    test: float = 0.4  # share of the rows; the others are trained on
+    seed: int = 0  # of the split
 
 
 @dataclass(frozen=True)
 class LensPlan:
-    """What is judged beside the usual error of the top class.
+    """What is judged beside the usual error of the top class."""
 
-    `top_k`: the k most probable classes. `groupings`: groups of classes, by name. `labels`: the rows of each of these labels.
-    `likert`: limits of the intervals of an answer scale, for the probability of the class or group `likert_of`. `gamma` is that
-    of the k-d tree binning.
-    """
-
-    top_k: tuple[int, ...] = (1, 2, 3, 5)
-    groupings: Mapping[str, Groups] = field(default_factory=dict)
-    labels: tuple[object, ...] = ()
-    likert: Mapping[str, tuple[float, float]] = field(default_factory=lambda: dict(answer_scales.SCALE))
-    likert_of: object = None
-    gamma: float = 0.1
+    top_k: tuple[int, ...] = (1, 2, 3, 5)  # numbers of most probable classes
+    groupings: Mapping[str, Groups] = field(default_factory=dict)  # grouping -> group -> classes
+    labels: tuple[object, ...] = ()  # classes whose rows are judged alone
+    likert: Mapping[str, tuple[float, float]] = field(default_factory=lambda: dict(answer_scales.SCALE))  # low and high
+    likert_of: object = None  # class or group whose probability the answer scale is about; None: default lens
+    gamma: float = 0.1  # of the k-d tree binning
 
 
 @dataclass(frozen=True)
@@ -199,8 +193,8 @@ def _read_lenses(document: Document) -> LensPlan:
 
 Images = NDArray[np.float32]
 Labels = NDArray[np.int64]
-COPIES = (3, 6, 8)  # warped versions of each digit to train on, validate on, test on
-_TURN, _MOVE, _SIZE, _NOISE = 30.0, 1.0, 0.2, 0.1  # degrees, pixels, share, standard deviation
+COPIES = (3, 6, 8)  # by choice: warped versions of each digit to train on, validate on, test on
+_TURN, _MOVE, _SIZE, _NOISE = 30.0, 1.0, 0.2, 0.1  # by choice: degrees, pixels, share, standard deviation
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,9 @@ from truecal.train import Module, Tensor, cross_entropy, focal_loss, mixup, smoo
 def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, seed: int) -> Module:
     """Make a network from inputs of `shape` (without the batch) to (n, classes) logits; `seed` fixes its initial weights.
 
-    "mlp": two hidden layers of `width`. "cnn": two 3 x 3 convolutions of `width` and 2 `width` channels, halved by pooling, and one
-    hidden layer, for images of shape (height, width) or (channels, height, width). Dropout before the last layer is off at first.
+    "mlp": two hidden layers of `width`. "cnn": two 3 x 3 convolutions of `width` and 2 `width` channels, halved by pooling, and
+    one hidden layer, for images of shape (height, width) or (channels, height, width). Dropout before the last layer is off at
+    first.
 
     >>> import torch
     >>> network("cnn", (8, 8), 10, width=4, seed=0)(torch.zeros(5, 8, 8)).shape
@@ -46,7 +47,7 @@ def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, see
 # Training a network under one intervention, the same numbers every time on one machine
 
 While: TypeAlias = Literal["none", "label-smoothing", "mixup", "focal", "mc-dropout"]
-_PASSES = 20  # with dropout left on, whose probabilities are averaged
+_PASSES = 20  # by choice: passes with dropout left on, whose probabilities are averaged
 Strength: TypeAlias = float | Literal["flsd-53"]
 
 
@@ -74,7 +75,11 @@ def make_optimizer(model: Module, recipe: Recipe, steps: int) -> tuple[Any, Any]
 def objective(
     kind: While, strength: Strength, classes: int, generator: torch.Generator
 ) -> Callable[[Module, Tensor, Tensor], Tensor]:
-    """Return the loss of an intervention: a function (network, inputs, class indices) of a batch that returns a scalar."""
+    """Return the loss of an intervention: a function (network, inputs, class indices) of a batch that returns a scalar.
+
+    `strength` is the smoothing of label-smoothing, the alpha of mixup (blended by `generator`) or the gamma of focal, which alone
+    takes "flsd-53". With "none" and "mc-dropout", whose strength is the rate of dropout, it is the cross-entropy.
+    """
     if kind in ("none", "mc-dropout"):
         return lambda model, x, y: cross_entropy(model(x), y)
     if kind == "focal":
@@ -104,8 +109,7 @@ def fit(
 ) -> Module:
     """Train a network on inputs (n, ...) and class indices (n,); return it in evaluation mode.
 
-    Equal seeds give equal initial weights and equal batches under every intervention.
-
+    Equal seeds give equal initial weights and equal batches under every intervention. `strength` is as in `objective`.
 
     >>> import numpy as np
     >>> x = np.eye(3, dtype=np.float32).repeat(20, axis=0)
@@ -149,7 +153,7 @@ def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0
 
 
 def logits_of(model: Module, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute the logits of a network in evaluation mode, shape (n, classes)."""
+    """Compute the logits (n, classes) of a network in evaluation mode for inputs (n, ...)."""
     with repeatable(), torch.no_grad():
         parts = [model(part) for part in torch.from_numpy(inputs).split(1024)]
     logits: NDArray[np.float32] = torch.cat(parts).numpy()
