@@ -72,3 +72,10 @@ def test_the_reference_is_split_by_topic_and_leaves_nothing_large_out():
         assert re.search(rf"^::: truecal\.[\w.]+\.{name}$", pages["scale.md"], re.MULTILINE)
     for name in pages.keys() - {"index.md"}:
         assert f"]({name})" in pages["index.md"]
+
+
+def test_lines_of_the_changelog_are_short_sentences_said_once():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^- (.*(?:\n  .*)*)", text, flags=re.MULTILINE)
+    assert len(entries) == len(set(entries)) > 20
+    assert not [entry for entry in entries if not re.fullmatch(r"[A-Z][a-z]+ .{1,110}\.", entry)]
