@@ -40,6 +40,17 @@ class Module:
     def is_package(self) -> bool:
         return self.path.name == "__init__.py"
 
+    @property
+    def code_lines(self) -> int:
+        """Lines that are no docstring, no comment and not blank."""
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        docstrings = set[int]()
+        for node in ast.walk(self.tree):
+            if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+                docstrings |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+        lines = enumerate(map(str.strip, self.text.splitlines()), 1)
+        return sum(bool(line) and not line.startswith("#") and number not in docstrings for number, line in lines)
+
 
 @dataclass(frozen=True)
 class Tree:

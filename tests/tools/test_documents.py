@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.tools.test_layers import ROOT, real_folders
+from tools import weight
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -15,6 +16,26 @@ def test_the_map_names_every_folder_and_no_other():
     rows = MAP.partition("| folder |")[2].partition("\n\n")[0].splitlines()[2:]
     named = {name for row in rows for name in re.findall(r"`([a-z]+)`", row.split("|")[1])}
     assert named == real_folders()
+
+
+def test_the_table_of_weights_is_that_of_the_tree():
+    """Within 3 %; `python -m tools.weight` renews it."""
+    stated = weight.table(MAP)
+    assert len(stated) > 12
+    assert weight.counted(list(stated), weight.lines_by_folder()) == pytest.approx(stated, rel=0.03)
+
+
+def test_lines_of_code_are_counted_without_docstrings_comments_and_blanks(tmp_path):
+    (tmp_path / "src/truecal/groups").mkdir(parents=True)
+    (tmp_path / "src/truecal/groups/cells.py").write_text(
+        '"""Two\nlines."""\n\n# why\nx = """a\nb"""  # c\n\n\ndef f():\n    "Doc."\n'
+    )
+    (tmp_path / "src/truecal/watch.py").write_text("y = 1\n")
+    (tmp_path / "src/truecal/__init__.py").write_text("z = 1\n")
+    counts = weight.lines_by_folder(tmp_path)
+    assert counts == {"groups": 3, "watch": 1, "": 1}
+    rows = ["groups/, watch.py", "the rest", "all"]
+    assert weight.counted(rows, counts) == {"groups/, watch.py": 4, "the rest": 1, "all": 5}
 
 
 def test_what_the_guide_calls_make_has():
