@@ -9,6 +9,7 @@ from tools import weight
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 
 
@@ -100,3 +101,41 @@ def test_lines_of_the_changelog_are_short_sentences_said_once():
     entries = re.findall(r"^- (.*(?:\n  .*)*)", text, flags=re.MULTILINE)
     assert len(entries) == len(set(entries)) > 20
     assert not [entry for entry in entries if not re.fullmatch(r"[A-Z][a-z]+ .{1,110}\.", entry)]
+
+
+def test_the_coverage_that_the_readme_states_is_that_of_the_atlas():
+    atlas = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+    sizes, cells = (
+        re.search(pattern, atlas, flags=re.MULTILINE)[0].split("|")[2:-1]
+        for pattern in (r"^\| statement \|.*$", r"^\| default \|.*$")
+    )
+    of_size = {
+        size.strip(): re.match(r" ([\d.]+) \(([\d.]+) .*\[400\]", cell).groups()
+        for size, cell in zip(sizes, cells, strict=True)
+    }
+    (hundred, worst_of_hundred), (thousand, worst_of_thousand) = of_size["n = 100"], of_size["n = 1,000"]
+    assert hundred == thousand
+    assert f"{float(hundred):.0%}".replace("%", " % of the datasets on average, at n = 100 and at n = 1,000") in README
+    assert (
+        f"in the worst world in {float(worst_of_hundred) * 100:.0f} % and {float(worst_of_thousand) * 100:.0f} %"
+        in README
+    )
+
+
+def test_the_times_that_the_readme_states_are_those_of_the_benchmarks():
+    """Within a factor of 1.5, so that a run on another processor need not change the page."""
+    speed = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+
+    def of(what: str, column: int) -> float:
+        return float(re.search(rf"^\| {re.escape(what)} \|.*$", speed, flags=re.MULTILINE)[0].split("|")[column])
+
+    said = re.search(r"takes ([\d.]+) ms for 100,000 rows and ([\d.]+) s for ten million;", README)
+    times = [1000 * of("default call, n = 1e+05, sorts as it is", 2), of("default call, n = 1e+07, sorts as it is", 2)]
+    assert [float(number) / time for number, time in zip(said.groups(), times, strict=True)] == pytest.approx(
+        [1, 1], abs=0.5
+    )
+    said = re.search(r"three other packages (\d+) to (\d+) times longer", README)
+    ratios = [of("model-diagnostics", 3), of("uncertainty-calibration", 3)]
+    assert [float(number) / ratio for number, ratio in zip(said.groups(), ratios, strict=True)] == pytest.approx(
+        [1, 1], abs=0.5
+    )
