@@ -54,7 +54,7 @@ READING = {
     "batch": "watch update state.json {file} --at 1 --out {out}",
     "show": "watch show {file} --out {out}",
     "page": "watch report {file} --out {out}",
-    "import": "study import {other} --mapping {file} --out {out}",
+    "import": "study import {other} --preset revisiting-calibration --diagrams {file} --out {out}",
     "folder": "measure {folder} --out {out}",
 }
 

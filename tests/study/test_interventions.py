@@ -364,9 +364,8 @@ def test_the_command_refuses_before_it_trains(tmp_path, config, capsys, monkeypa
     assert not (tmp_path / "interventions").exists()
     changed = tmp_path / "mine" / "interventions.yaml"
     changed.parent.mkdir()
-    changed.write_text("data: {set: digits}\n")
-    assert "was changed" in refused("--example", "--folder", "mine")
-    assert changed.read_text() == "data: {set: digits}\n"
-    assert "one of the two" in refused()
+    changed.write_text(bad.read_text())
+    assert "interventions.yaml:2: there is no class 11" in refused("--folder", "mine")
+    assert changed.read_text() == bad.read_text()
     monkeypatch.setitem(sys.modules, "torch", None)
     assert refused(config).startswith("truecal: this needs torch; install it with: pip install 'truecal[torch]'")

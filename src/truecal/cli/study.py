@@ -259,10 +259,10 @@ def interventions(config: str | None = None, *, folder: str = "interventions", w
     from truecal.plot.bars import write_pictures
 
     target, bundled = Path(folder), resources.files("truecal.study.interventions") / "example.yaml"
-    target.mkdir(parents=True, exist_ok=True)
     if config is None:
         config = str(target / "interventions.yaml")
         if not Path(config).exists():
+            target.mkdir(parents=True, exist_ok=True)
             write_whole(config, bundled.read_text(encoding="utf-8"))
     extra("matplotlib", "plot")
     if tc.study.Plan.read(config).data.logits is None:  # ready logits need no training
