@@ -110,6 +110,17 @@ def test_values_of_different_types_have_an_order():
     assert "groups: row 1 is [1]" in refusal(validation.distinct, np.array([0, [1], [2]], object), "groups")
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.int64, np.uint64])
+def test_distinct_whole_numbers_at_the_ends_of_their_type(kind):
+    ends = np.iinfo(kind)
+    for numbers in ([ends.max, ends.max - 1] * 2, [ends.min, ends.min + 1] * 2, [ends.min, ends.min + 200] * 200):
+        if max(numbers) > ends.max:
+            continue
+        values, rows = validation.distinct(np.array(numbers, kind), "groups")
+        assert values == sorted(set(numbers))
+        assert [values[row] for row in rows] == numbers
+
+
 def test_class_names():
     check = validation.check_classes
     assert check(None, 2) is None

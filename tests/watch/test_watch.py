@@ -397,7 +397,8 @@ def test_damaged_states_are_refused_by_name(tmp_path):
         return [settings, target, peak, [group], points, before]
 
     first, lengths, (shape, sums) = blocks
-    bomb = b64encode(lzma.compress(b"0" * 70_000_000)).decode()
+    bomb = b64encode(lzma.compress(b"0" * 100_000_001, preset=0)).decode()
+    lists = b64encode(lzma.compress(b"[" + b"[]," * 10_000_000 + b"[]]", preset=0)).decode()
     files = {
         "not valid JSON": "{",
         "not the state": "[]",
@@ -405,7 +406,8 @@ def test_damaged_states_are_refused_by_name(tmp_path):
         "damaged: Error": json.dumps({**header, "content": "%"}),
         "damaged: LZMAError": json.dumps({**header, "content": header["content"][40:]}),
         "damaged: ValueError the content is cut off": json.dumps({**header, "content": header["content"][:400]}),
-        "damaged: ValueError .* more than 50 times": json.dumps({**header, "content": bomb}),
+        "damaged: ValueError .* unpacks to more than 100,000,000": json.dumps({**header, "content": bomb}),
+        "damaged: ValueError its values take 1.2 GB": json.dumps({**header, "content": lists}),
     }
     contents = {
         "damaged: ValueError .* shorter": [[], *good[1:]],

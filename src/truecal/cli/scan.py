@@ -17,7 +17,7 @@ from truecal.cli.input import GroupedFiles, PlainFile, make_lens, parse_selectio
 from truecal.cli.output import Reply, note, working
 from truecal.engines import sources
 from truecal.errors import InputError
-from truecal.predictions import files, frames, readers, validation
+from truecal.predictions import files, frames, readers
 from truecal.writing import check_folder, check_output, write_folder
 
 SKETCH = "sketch.npz"  # file of a group
@@ -91,8 +91,6 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
         count = digits.count_of(len(paths), "file")
         dropped = f", {scan.dropped} rows with missing values left out" if source.drop_null else ""
         note(f"scanned {scan.rows} rows in {count} with {scan.engine}: {choice.describe(columns)}{mapping}{dropped}")
-    if classes is not None:
-        validation.check_classes(classes, scan.classes)
     description = f"class {class_name}" if (class_name := names.class_of(source.lens)) else scan.lens_name
     return replace(scan, lens_name=description, notes=_pooling_notes(source, paths, "model" in columns))
 
@@ -135,17 +133,12 @@ def _class_words(source: PlainFile) -> list[str]:
 def _scan_classes(
     classes: list[str] | None, words: Sequence[str], numeric: bool
 ) -> tuple[Sequence[object] | None, dict[str, object]]:
-    """Return the classes of a scan (None: class indices), and the classes by their text; `words` are those that options name.
-
-    Numeric labels with names that are not numbers are positions in the list of names, as for a file in memory.
-    """
+    """Return the classes of a scan (None: class indices), and the classes by their text; `words` are those that options name."""
     if classes is None:
         return None, {word: int(word) for word in words if word.isdigit()}
-    if not numeric:
-        return classes, dict(zip(classes, classes, strict=True))
-    if all(name.lstrip("-").isdigit() for name in classes):
+    if numeric and all(name.lstrip("-").isdigit() for name in classes):
         return [int(name) for name in classes], {name: int(name) for name in classes}
-    return None, {name: i for i, name in enumerate(classes)}
+    return classes, dict(zip(classes, classes, strict=True))
 
 
 def group_by(scan: "tc.engines.Scan", columns: Sequence[str]) -> "tc.engines.Scan":

@@ -281,7 +281,7 @@ def refuse_unfit(gathered: Gathered, columns: SourceColumns, *, drop_null: bool)
             f"{validation.outside_unit_remedy(low, high)}"
         )
     if unfit.get("label"):
-        what = f"an index from 0 to {columns.count - 1}" if columns.classes is None else "among the classes"
+        what = f"an index from 0 to {columns.count - 1}" if columns.by_position else "among the classes"
         raise InputError(
             f"{count_of(unfit['label'], 'label')} in {columns.label!r} not {what}; "
             "list their names in classes=[...] (--class-names)"

@@ -152,7 +152,8 @@ def sum_cells(frame: Any, by: list[str], *, weighted: bool) -> Any:
 class SourceColumns:
     """The columns of a source with labels, predictions, weights and groups, checked against its schema.
 
-    `classes` are the names of the classes, None for labels that are positions; `precision` is the number of bytes of a score.
+    `classes` are the names of the classes, None without names; `by_position`: labels are positions of classes, not names.
+    `precision` is the number of bytes of a score.
     """
 
     label: str
@@ -161,6 +162,7 @@ class SourceColumns:
     weight: str | None
     by: tuple[str, ...]
     classes: tuple[object, ...] | None
+    by_position: bool
     precision: int
     whole_labels: bool  # the label column holds integers
     logits: bool  # `probs` are logits (until `with_probs` has turned them into probabilities)
@@ -252,7 +254,7 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
         )
     count = listed or max(len(outputs), 2)
     is_text = isinstance(schema[label], (nw.String, nw.Categorical, nw.Enum))
-    given = _classes_as_labels(request, is_text=is_text)
+    given, named = _classes_as_labels(request, is_text=is_text)
     classes = frames.class_names(outputs, request.predictions, stars, given, numeric=not is_text)
     if classes is None and is_text:
         _refuse_empty(frame)
@@ -267,6 +269,7 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
         weight=request.weights,
         by=request.by,
         classes=validation.check_classes(classes, count),
+        by_position=classes is None or named,
         precision=min(bytes_per_value),
         whole_labels=schema[label].is_integer(),
         logits=request.logits is not None,
@@ -287,13 +290,19 @@ def refuse_unfit_types(schema: Mapping[str, Any], outputs: Sequence[str], reques
         raise InputError(f"labels in {request.label!r} are {schema[request.label]}; give numbers or text")
 
 
-def _classes_as_labels(request: ColumnRequest, *, is_text: bool) -> Sequence[object] | None:
-    """Return the classes as values of the label, whole numbers also if written as text; refuse text for numbers and the reverse."""
+def _classes_as_labels(request: ColumnRequest, *, is_text: bool) -> tuple[Sequence[object] | None, bool]:
+    """Return the classes as values of the label, and whether they name its positions.
+
+    For numeric labels, whole numbers written as text become numbers, and other text names positions. Numbers for labels that are
+    text are refused.
+    """
     classes = request.classes
     if classes is None or all(isinstance(name, str) == is_text for name in classes):
-        return classes
+        return classes, False
     if not is_text and all(str(name).lstrip("-").isdigit() for name in classes):
-        return [int(str(name)) for name in classes]
+        return [int(str(name)) for name in classes], False
+    if not is_text and all(isinstance(name, str) for name in classes):
+        return classes, True
     kinds = ("text", "numbers") if is_text else ("numbers", "text")
     raise InputError(
         f"labels in {request.label!r} are {kinds[0]}, and the classes {kinds[1]}; list them as the labels are"
@@ -347,15 +356,14 @@ def label_index(columns: SourceColumns) -> Any:
     Columns of integers are returned as they are, unchecked.
     """
     label = nw.col(columns.label)
-    if columns.whole_labels and columns.classes is None:
+    if columns.whole_labels and columns.by_position:
         return label
-    if columns.classes is None:
+    if columns.by_position:
         label = label.cast(nw.Float64)
         label = nw.when((label >= 0.0) & (label < _WHOLE)).then(label).otherwise(nw.lit(-1.0))
         return nw.when(label.floor() == label).then(label).otherwise(nw.lit(-1.0))
-    return (
-        nw.sum_horizontal(*(number(label == literal(name)) * (i + 1.0) for i, name in enumerate(columns.classes))) - 1.0
-    )
+    names = columns.classes or ()
+    return nw.sum_horizontal(*(number(label == literal(name)) * (i + 1.0) for i, name in enumerate(names))) - 1.0
 
 
 def literal(value: object) -> Any:

@@ -15,8 +15,9 @@ from urllib.parse import unquote
 import narwhals as nw
 
 from truecal.errors import FileError, InputError, MissingExtraError, TruecalError
-from truecal.predictions.files import FRAME_FORMATS, read_frame
+from truecal.predictions.files import kind_by_name, kind_of, read_frame
 
+_FORMATS = ("csv", "ndjson", "parquet")  # that are scanned
 ENGINES = ("polars", "duckdb", "spark", "dask")
 _ENGINE_PACKAGES = (
     "polars",
@@ -92,7 +93,7 @@ def _data_files(folder: Path) -> list[str]:
             folders.clear()
             continue
         visited.add(realpath(parent))
-        files += [str(Path(parent, name)) for name in names if _format_of_file(name) is not None]
+        files += [str(Path(parent, name)) for name in names if kind_by_name(name) in _FORMATS]
     return files
 
 
@@ -107,14 +108,15 @@ def folder_values(file: str) -> dict[str, str | None]:
 
 
 def _format_of_file(file: str) -> str | None:
-    """Return csv, ndjson or parquet by the ending of a file, packed or not; None for other endings."""
+    """Return csv, ndjson or parquet by the name or content of a file (see `kind_of`); None for other kinds."""
     if "://" in file and file.endswith("/"):  # a folder of an object store, which the engine lists
         return "parquet"
-    return FRAME_FORMATS.get(Path(file.removesuffix(".gz").removesuffix(".zst")).suffix.lower())
+    kind = kind_of(Path(file)) if isfile(file) else kind_by_name(file)
+    return kind if kind in _FORMATS else None
 
 
 def format_of(files: Sequence[str]) -> str:
-    """Return csv, ndjson or parquet, by the endings of files; refuse files of several formats or of others."""
+    """Return csv, ndjson or parquet, the one format of all files; refuse files of several formats or of others."""
     kinds = {_format_of_file(file) for file in files}
     if len(kinds) != 1 or None in kinds:
         endings = {Path(file).suffix.lower() or f"without ending ({Path(file).name})" for file in files}

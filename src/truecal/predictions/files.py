@@ -23,16 +23,17 @@ from numpy.typing import NDArray
 from truecal import names
 from truecal.errors import FileError, InputError, extra
 
-# How the scanning engines call a kind of file, by its ending.
-FRAME_FORMATS = {
+_KINDS = {
     ".csv": "csv",
     ".tsv": "csv",
     ".jsonl": "ndjson",
     ".ndjson": "ndjson",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".json": "json",
+    ".npz": "npz",
+    ".eval": "eval",
 }
-_KINDS = {**FRAME_FORMATS, ".json": "json", ".npz": "npz", ".eval": "eval"}
 _PACKED = {".gz": "gz", ".zst": "zst"}
 _MAGIC = ((b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"), (b"PAR1", "parquet"))
 _SEPARATORS = (",", ";", "\t", "|")
@@ -40,12 +41,12 @@ _SEPARATORS = (",", ";", "\t", "|")
 NA_WORDS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none")
 # by choice: bytes unpacked per byte of a file, at most, and without regard to its size
 _MAX_RATIO, _MAX_UNPACKED, _ALWAYS_UNPACKED = 100, 8 * 10**9, 10**8
-_LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
+LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
 _UNPACKED_AT_ONCE = 1 << 20  # by choice: bytes
 _VALUE_BYTES = 8  # of a value of a Parquet file in memory; derived: a float64
 # Memory of a value while text is parsed, in bytes; tuned on values of one character (measured, copies included).
 _CSV_BYTES, _QUOTED_BYTES, _JSON_BYTES = 32, 150, 250
-_MARGIN = 2**30  # by choice: bytes of memory beyond the limit of what is unpacked
+MARGIN = 2**30  # by choice: bytes of memory beyond the limit of what is unpacked
 
 
 def existing_file(path: str | Path) -> Path:
@@ -69,21 +70,33 @@ def existing_file(path: str | Path) -> Path:
     return file
 
 
-def kind_of(file: Path) -> str:
-    """Return csv, ndjson, json, parquet, npz or eval: by the ending of the name, else by the first bytes.
+def kind_by_name(name: str) -> str | None:
+    """Return csv, ndjson, json, parquet, npz or eval by the ending of a name, packed or not, in any case; None for other endings.
 
-    >>> kind_of(Path("preds.csv.gz")), kind_of(Path("run.eval"))
-    ('csv', 'eval')
+    >>> kind_by_name("preds.csv.gz"), kind_by_name("logs.NDJSON"), kind_by_name("notes.txt")
+    ('csv', 'ndjson', None)
     """
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    last = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _PACKED else suffixes[-1] if suffixes else ""
-    if last in _KINDS:
-        return _KINDS[last]
-    if suffixes and last not in _PACKED:
+    return _KINDS.get(_ending(name))
+
+
+def _ending(name: str) -> str:
+    """Return the ending of a name in lower case, without that of a packed file: ".csv" of "preds.CSV.gz"."""
+    path = Path(name.lower())
+    return Path(path.stem).suffix if path.suffix in _PACKED else path.suffix
+
+
+def kind_of(file: Path) -> str:
+    """Return the kind of a file (see `kind_by_name`), where its name has no ending by its first bytes; refuse other endings."""
+    kind = kind_by_name(file.name)
+    if kind is not None:
+        return kind
+    if _ending(file.name):
         raise FileError(
             f"{file}: unknown kind of file; use .csv, .tsv, .json, .jsonl, .parquet, .npz (also .gz or .zst), or an Inspect .eval"
         )
-    return _kind_of_content(_unpacked(file))
+    with file.open("rb") as opened:
+        is_parquet = opened.read(4) == b"PAR1"
+    return "parquet" if is_parquet else _kind_of_content(_unpacked(file))
 
 
 def _kind_of_content(data: bytes) -> str:
@@ -424,10 +437,10 @@ def _refuse_json_values(file: Path, data: bytes) -> None:
 def _refuse_values(file: Path, count: int, value_bytes: int) -> None:
     """Refuse text of so many values that parsing them takes more than 1 GiB of memory beyond `unpacked_limit`."""
     size, memory = file.stat().st_size, count * value_bytes
-    if memory > unpacked_limit(size) + _MARGIN:
+    if memory > unpacked_limit(size) + MARGIN:
         raise FileError(
             f"{file} has {size:,} bytes and {count:,} values, which take {memory / 1e9:.1f} GB of memory; if you trust it, raise "
-            f"the limit: {_LIMIT_VARIABLE}={memory:.0e} (bytes)"
+            f"the limit: {LIMIT_VARIABLE}={memory:.0e} (bytes)"
         )
 
 
@@ -436,11 +449,11 @@ def unpacked_limit(size: int) -> int:
 
     The environment variable TRUECAL_MAX_UNPACKED (bytes) replaces it.
     """
-    setting = os.environ.get(_LIMIT_VARIABLE)
+    setting = os.environ.get(LIMIT_VARIABLE)
     try:
         return int(float(setting)) if setting else min(_MAX_UNPACKED, max(_MAX_RATIO * size, _ALWAYS_UNPACKED))
     except (ValueError, OverflowError) as error:
-        raise InputError(f"{_LIMIT_VARIABLE} must be a number of bytes, such as 2e10, not {setting!r}") from error
+        raise InputError(f"{LIMIT_VARIABLE} must be a number of bytes, such as 2e10, not {setting!r}") from error
 
 
 def refuse_large_archive(file: Path) -> None:
@@ -460,5 +473,5 @@ def _refuse_large(file: Path, unpacked: int, packed: int) -> None:
     if unpacked > limit:
         raise FileError(
             f"{file} has {packed:,} bytes and unpacks to more than {limit:,}; if you trust it, raise the limit: "
-            f"{_LIMIT_VARIABLE}={10 * limit:.0e} (bytes)"
+            f"{LIMIT_VARIABLE}={10 * limit:.0e} (bytes)"
         )

@@ -371,9 +371,11 @@ def _distinct_numbers(numbers: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     if numbers.dtype.kind in "iu" and numbers.size:
         low, high = int(numbers.min()), int(numbers.max())
         if high - low < len(numbers):  # counting is quicker than sorting
-            offsets = (numbers - numbers.min()).astype(np.intp)
+            start = np.uint64(low % 2**64)  # modulo 2**64, where no integer type overflows
+            offsets = (numbers.astype(np.uint64) - start).astype(np.intp)
             occurs = np.bincount(offsets, minlength=high - low + 1) > 0
-            return np.flatnonzero(occurs) + low, (np.cumsum(occurs) - 1)[offsets]
+            values = (np.flatnonzero(occurs).astype(np.uint64) + start).astype(numbers.dtype)
+            return values, (np.cumsum(occurs) - 1)[offsets]
     values, codes = np.unique(numbers, return_inverse=True)
     return values, codes.astype(np.intp)
 

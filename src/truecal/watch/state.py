@@ -20,6 +20,7 @@ import truecal as tc
 from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.lenses.lens import Lens
+from truecal.predictions.files import LIMIT_VARIABLE, MARGIN, unpacked_limit
 from truecal.table import Frame
 from truecal.watch.e_processes import Batch, Stream, log_mean_evidence
 from truecal.watch.findings import Group, GroupStep, advise, group_name, worst_region
@@ -327,9 +328,8 @@ def fingerprint(batches: tuple[Batch, ...]) -> str:
 
 _FORMAT, _VERSION = "truecal.watch", 1  # by choice: counts the changes of the format
 _LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}
-# By choice: bytes to which a state may unpack, the larger of this and a multiple of its packed size; measured: at most 6 times
-# its packed size for groups that differ.
-_MAX_BYTES, _MAX_RATIO = 1 << 26, 50
+# Tuned: bytes of memory of a list and of an item of one, while JSON is parsed (measured on empty lists and on numbers).
+_LIST_BYTES, _ITEM_BYTES = 80, 40
 _PRESET = 0  # of lzma; tuned: its dictionary of 256 KiB holds one group before and after a batch, 3 s for 1,000 groups
 
 
@@ -397,15 +397,16 @@ def from_text(text: str, name: str) -> tuple[State, Lens | None]:
 
 
 def _unpack(text: str) -> bytes:
-    """Decompress base64 text of lzma data; refuse more than 64 MiB and 50 times its size.
-
-    So a small file cannot fill the memory.
-    """
+    """Decompress base64 text of lzma data; refuse what would fill the memory, by size (`unpacked_limit`) or number of values."""
     packed = b64decode(text, validate=True)
-    reader = lzma.LZMADecompressor()
-    content = reader.decompress(packed, max(_MAX_BYTES, _MAX_RATIO * len(packed)))
+    limit = unpacked_limit(len(packed))
+    reader = lzma.LZMADecompressor(memlimit=MARGIN)
+    content = reader.decompress(packed, limit)
     if not reader.eof:
-        raise ValueError(f"the content is cut off, or more than {_MAX_RATIO} times its packed size")
+        raise ValueError(f"the content is cut off, or unpacks to more than {limit:,} bytes ({LIMIT_VARIABLE})")
+    memory = _LIST_BYTES * (content.count(b"[") + content.count(b"{")) + _ITEM_BYTES * content.count(b",")
+    if memory > limit + MARGIN:
+        raise ValueError(f"its values take {memory / 1e9:.1f} GB of memory ({LIMIT_VARIABLE})")
     return content
 
 
