@@ -111,13 +111,16 @@ class StudyFigure:
                 plain_text(self.figure_.legend(handles=handles, loc="outside right upper", frameon=False))
             layout_engine = self.figure_.get_layout_engine()
             layout_engine.execute(self.figure_)  # gives the axes their size, in which titles and names must fit
-            for ax in self.figure_.axes:
-                for text in (ax.title, ax.xaxis.label):
-                    text.set_text(wrap(text.get_text(), axes_width(ax), text.get_size()))
+            texts = [(ax, text) for ax in self.figure_.axes for text in (ax.title, ax.xaxis.label)]
+            broken = [wrap(text.get_text(), axes_width(ax), text.get_size()) for ax, text in texts]
+            fits = all(words == text.get_text() for words, (_, text) in zip(broken, texts, strict=True))
+            for words, (_, text) in zip(broken, texts, strict=True):
+                text.set_text(words)
             for write in after_limits:
                 if write is not None:
                     write()
-            layout_engine.execute(self.figure_)
+            if not fits:
+                layout_engine.execute(self.figure_)
             self.figure_.set_layout_engine(None)  # with a layout engine savefig draws everything twice
         return self
 
@@ -190,8 +193,7 @@ class FigureData:
 
         Without a subject ("") the title is what follows the comma.
         """
-        when = "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
-        words = f"{subject}, {when}" if subject else when
+        words = f"{subject}, {when(recalibrator)}" if subject else when(recalibrator)
         ax.set_title(words, parse_math=False)
 
     def error_against_metric(self, dataset: str, recalibrator: str) -> Any:
@@ -205,6 +207,11 @@ class FigureData:
         severity = self.frame.group_by("dataset", maintain_order=True).agg(pl.col("severity").max())
         names = severity.filter(pl.col("severity") == 0)["dataset"].to_list()
         return [self.clean, *(name for name in names if name != self.clean)]
+
+
+def when(recalibrator: str) -> str:
+    """Return "before recalibration" for "none", else "after <recalibrator>"."""
+    return "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
 
 
 def axis_title(metric: str) -> str:
@@ -452,8 +459,8 @@ def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[fl
     sized = models.filter(pl.col("size").is_not_null()).partition_by("severity", maintain_order=True)
     lines = [part.select("error", "value").to_numpy() for part in sized]
     ax.add_collection(LineCollection(lines, colors=_LINE["color"], linewidths=_LINE["linewidth"], zorder=1))
-    ax.set(xlabel="Classification error", ylabel=axis_title(data.metric))
-    data.title(ax, family, after)
+    ax.set(xlabel="Classification error", ylabel=f"{axis_title(data.metric)}\n{when(after)}")
+    ax.set_title(shorten(family), parse_math=False)
 
 
 def sizes(data: FigureData) -> StudyFigure:
