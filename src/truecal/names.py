@@ -23,7 +23,12 @@ class Named:
     arguments: Mapping[str, object] = field(default_factory=dict)
 
     def of(self, package: Any, **options: object) -> Any:
-        """Return the object of this name in a package, called with the arguments and further `options`."""
+        """Return the object of this name in a package, called with the arguments and further `options`.
+
+        >>> import truecal as tc
+        >>> Named("TopK", arguments={"k": 3}).of(tc)
+        TopK(k=3)
+        """
         return getattr(package, self.name)(**self.arguments, **options)
 
 
@@ -94,13 +99,21 @@ def load_object(words: str) -> Any:
 
 
 def estimator_named(word: str) -> Named:
-    """Return the `Named` estimator of a word of ESTIMATORS or CITED, such as "sweep"; refuse unknown words."""
+    """Return the `Named` estimator of a word of ESTIMATORS or CITED, such as "sweep"; refuse unknown words.
+
+    >>> estimator_named("sweep").name
+    'SweepECE'
+    """
     words = {**ESTIMATORS, **CITED}
     return words[_check_word(word, words, "estimator")]
 
 
 def recalibrator_named(word: str) -> Named:
-    """Return the `Named` recalibrator of a word of RECALIBRATORS, such as "platt"; refuse unknown words."""
+    """Return the `Named` recalibrator of a word of RECALIBRATORS, such as "platt"; refuse unknown words.
+
+    >>> recalibrator_named("structured-vector").arguments
+    {'off_diagonal': None}
+    """
     return RECALIBRATORS[_check_word(word, RECALIBRATORS, "recalibrator")]
 
 
@@ -126,7 +139,11 @@ def lens_named(word: str, classes: Mapping[str, object] | None = None) -> Named:
 
 
 def class_of(word: str) -> str | None:
-    """Return the NAME of a lens ``class=NAME``; None for other lenses."""
+    """Return the NAME of a lens ``class=NAME``; None for other lenses.
+
+    >>> class_of("class=dog"), class_of("top-label"), class_of("class=")
+    ('dog', None, None)
+    """
     name = word.removeprefix(_ONE_CLASS)
     return name if name and name != word else None
 
@@ -174,7 +191,12 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 
 
 def _check_word(word: str, words: Mapping[str, Named], what: str, also: tuple[str, ...] = ()) -> str:
-    """Return a word that is among `words`; refuse another as no `what`, listing them, those in `also`, and the nearest ones."""
+    """Return a word that is among `words`; refuse another as no `what`, listing them, those in `also`, and the nearest ones.
+
+    >>> _check_word("swep", ESTIMATORS, "estimator")
+    Traceback (most recent call last):
+    truecal.errors.InputError: there is no estimator 'swep'; use rank-series, ... or isotonic; did you mean 'sweep'?
+    """
     if word in words:
         return word
     listed = [*words, *also]

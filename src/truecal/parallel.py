@@ -64,7 +64,10 @@ Progress = Callable[[Step], object]
 
 
 def unheard(step: Step) -> None:
-    """Ignore progress: the default callback."""
+    """Ignore progress: the default callback.
+
+    >>> unheard(Step("simulating", 1, 4))
+    """
 
 
 def cores() -> int:
@@ -137,16 +140,21 @@ class Pool:
         return self._executor
 
     def __enter__(self) -> Self:
+        """Return the pool itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the pool; exceptions of the block are raised again."""
         self.close()
 
 
 def _refuse_unpicklable(job: object) -> None:
-    """Raise InputError for a job that cannot be pickled, to be sent to another process."""
+    """Raise InputError for a job that cannot be pickled, to be sent to another process.
+
+    >>> _refuse_unpicklable((len, [1, 2]))
+    """
     try:
         ForkingPickler.dumps(job)
     except (PicklingError, AttributeError, TypeError) as error:
@@ -180,7 +188,12 @@ def keep_memory() -> None:
 
 @contextlib.contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Set OMP_NUM_THREADS and its like to 1 for processes that are started inside; restore them afterwards."""
+    """Set OMP_NUM_THREADS and its like to 1 for processes that are started inside; restore them afterwards.
+
+    >>> with one_thread_each():
+    ...     os.environ["OMP_NUM_THREADS"]
+    '1'
+    """
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))

@@ -75,23 +75,39 @@ class ConfidenceGroups:
 
     @cached_property
     def answered(self) -> Float64s:
-        """Rows answered when the first 0, 1, 2, ... groups are, shape (batch, groups + 1)."""
+        """Rows answered when the first 0, 1, 2, ... groups are, shape (batch, groups + 1).
+
+        >>> ConfidenceGroups(np.array([0.9, 0.6]), np.array([[2.0, 1.0]]), np.array([[1.0, 1.0]])).answered
+        array([[0., 2., 3.]])
+        """
         return np.pad(np.cumsum(self.count, axis=1), ((0, 0), (1, 0)))
 
     @cached_property
     def errors(self) -> Float64s:
-        """Errors among the rows answered when the first 0, 1, 2, ... groups are, shape (batch, groups + 1)."""
+        """Errors among the rows answered when the first 0, 1, 2, ... groups are, shape (batch, groups + 1).
+
+        >>> ConfidenceGroups(np.array([0.9, 0.6]), np.array([[2.0, 1.0]]), np.array([[1.0, 1.0]])).errors
+        array([[0., 1., 2.]])
+        """
         return np.pad(np.cumsum(self.wrong, axis=1), ((0, 0), (1, 0)))
 
     @property
     def n(self) -> Float64s:
-        """Number of rows, shape (batch,); effective ones with importance weights."""
+        """Number of rows, shape (batch,); effective ones with importance weights.
+
+        >>> ConfidenceGroups(np.array([0.9, 0.6]), np.array([[2.0, 1.0]]), np.array([[1.0, 1.0]])).n
+        array([3.])
+        """
         return self.answered[:, -1]
 
     def loss(self, coverage: Float64s) -> Float64s:
         """Return the errors among the most confident shares `coverage` (q,) of rows, as a share of all rows: (batch, q).
 
         Within a group of equal confidences errors are interpolated.
+
+        >>> groups = ConfidenceGroups(np.array([0.9, 0.6]), np.array([[2.0, 2.0]]), np.array([[0.0, 1.0]]))
+        >>> groups.loss(np.array([0.5, 0.75, 1.0]))  # half of the second group has half an error, of 4 rows
+        array([[0.   , 0.125, 0.25 ]])
         """
         datasets = zip(self.answered, self.errors, strict=True)
         return np.stack([np.interp(coverage * rows[-1], rows, errors) / rows[-1] for rows, errors in datasets])
@@ -101,22 +117,37 @@ class ConfidenceGroups:
 
         In a group that starts after a rows with E errors, and has m rows with e errors, the k-th row brings the mean risk
         (E + (k - a) e/m) / k. Summed over the group: e + (E - a e/m) (H(a + m) - H(a)), with the harmonic numbers H.
+
+        >>> groups = ConfidenceGroups(np.array([0.9, 0.6]), np.array([[1.0, 1.0]]), np.array([[0.0, 1.0]]))
+        >>> groups.area()  # (0/1 + 1/2) / 2
+        array([0.25])
         """
         a, before = self.answered[:, :-1], self.errors[:, :-1]
         rate = self.wrong / positive(self.count)
         return (self.wrong + (before - a * rate) * _harmonic(a, self.count)).sum(axis=1) / self.n
 
     def best_area(self) -> Float64s:
-        """Return :meth:`area` of the ideal order, all right answers before all wrong ones, shape (batch,)."""
+        """Return :meth:`area` of the ideal order, all right answers before all wrong ones, shape (batch,).
+
+        >>> groups = ConfidenceGroups(np.array([0.9, 0.6]), np.array([[1.0, 1.0]]), np.array([[1.0, 0.0]]))
+        >>> groups.area(), groups.best_area()  # (1/1 + 1/2) / 2, and (0/1 + 1/2) / 2
+        (array([0.75]), array([0.25]))
+        """
         wrong = self.errors[:, -1]
         right = self.n - wrong
         return (wrong - right * _harmonic(right, wrong)) / self.n
 
 
 def answer_lens(preds: tc.Predictions, lens: Lens | None) -> Lens:
-    """Return the lens that gives each row one answer and its confidence; by default the predicted class.
+    """Return the lens that gives each row one answer and its confidence: `lens`, or by default `TopLabel()`, the predicted
+    class.
 
-    Where rows are answers already (classes "wrong" and "correct"), their confidence is the probability itself, however small.
+    Where rows are answers already (classes "wrong" and "correct") the default is `OneClass()`: their confidence is the
+    probability
+    of "correct" itself, however small. InputError for a lens with several scores per row, such as `AllLabels()`.
+
+    >>> answer_lens(tc.Predictions.from_probs([0.9, 0.2], [1, 0]), None)
+    TopLabel()
     """
     check_lens(lens)
     chosen: Lens = lens if lens is not None else tc.OneClass() if preds.of_answers else tc.TopLabel()
@@ -126,7 +157,11 @@ def answer_lens(preds: tc.Predictions, lens: Lens | None) -> Lens:
 
 
 def _harmonic(start: Float64s, length: Float64s) -> Float64s:
-    """Sum 1/(start + 1) + ... + 1/(start + length), elementwise; fractions of rows count in proportion (digamma)."""
+    """Sum 1/(start + 1) + ... + 1/(start + length), elementwise; fractions of rows count in proportion (digamma).
+
+    >>> _harmonic(np.array([0.0, 1.0]), np.array([2.0, 1.0]))  # 1/1 + 1/2, and 1/2
+    array([1.5, 0.5])
+    """
     from scipy.special import psi
 
     return np.where(length == 1, 1 / (start + 1), psi(start + length + 1) - psi(start + 1))
@@ -152,7 +187,12 @@ class ResampledGroups:
     resamples: ConfidenceGroups
 
     def deviations(self, statistic: Callable[[ConfidenceGroups], Float64s]) -> Float64s:
-        """Return the statistic of the resamples, (resamples, ...), less that of their centre."""
+        """Return the statistic of the resamples, (resamples, ...), less that of their centre.
+
+        >>> centre, resampled = (ConfidenceGroups(np.array([0.9]), np.array([[4.0]]), np.array([[k]])) for k in (1.0, 3.0))
+        >>> ResampledGroups(centre, centre, resampled).deviations(lambda g: g.errors[:, -1])
+        array([2.])
+        """
         return statistic(self.resamples) - statistic(self.centre)
 
 
@@ -190,6 +230,9 @@ def bounds(value: Float64s, deviations: Float64s, level: float) -> tuple[Float64
     """Return limits of the shape of `value`: value plus quantiles of deviations (resamples, ...) at (1 -+ level) / 2.
 
     The limits are extended to the value.
+
+    >>> bounds(np.array(0.5), np.linspace(-0.1, 0.3, 41), 0.5)  # quartiles of the deviations: 0 and 0.2
+    (np.float64(0.5), np.float64(0.7))
     """
     low, high = np.quantile(deviations, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return np.minimum(value + low, value), np.maximum(value + high, value)
@@ -198,7 +241,13 @@ def bounds(value: Float64s, deviations: Float64s, level: float) -> tuple[Float64
 def interval(
     value: float, deviations: Float64s, level: float, *, lower_limit: float = 0.0, upper_limit: float = np.inf
 ) -> Interval:
-    """Return the percentile interval of one number (:func:`bounds`) within [lower_limit, upper_limit], and containing the value."""
+    """Return the percentile interval of one number (:func:`bounds`) within [lower_limit, upper_limit], and containing the
+    value.
+
+    >>> limits = interval(0.1, np.array([-0.2, 0.0, 0.2]), 0.5, lower_limit=0.05)
+    >>> limits.low, limits.high, limits.method
+    (0.05, 0.2, 'percentile bootstrap of 3 resamples')
+    """
     low, high = bounds(np.array(value), deviations, level)
     method = f"percentile bootstrap of {len(deviations)} resamples"
     lower_limit, upper_limit = (
@@ -209,7 +258,11 @@ def interval(
 
 
 def check_share(value: Any, name: str) -> float:
-    """Return a number from 0 to 1 as float; raise InputError, with `name` in the message, for anything else."""
+    """Return a number from 0 to 1 as float; raise InputError, with `name` in the message, for anything else.
+
+    >>> check_share(1, "rate")
+    1.0
+    """
     if not options.is_number(value) or not 0 <= value <= 1:
         raise InputError(f"{name} must be a number from 0 to 1, not {value!r}")
     return float(value)
@@ -254,9 +307,17 @@ class Area:
     n: int
 
     def __float__(self) -> float:
+        """Return `value`."""
         return self.value
 
     def __str__(self) -> str:
+        """Write value, interval, level and excess in one sentence.
+
+        >>> import truecal as tc
+        >>> limits = Interval(0.1, 0.2, 0.95, "")
+        >>> print(Area(0.15, limits, 0.05, limits, 0.2, 100))
+        area under the risk-coverage curve 0.150 [0.100, 0.200] at 95%; a perfect ranking of these answers would lower it by 0.0500
+        """
         size = digits.with_interval(self.value, float(self.interval.low), float(self.interval.high))
         return (
             f"area under the risk-coverage curve {size} at {self.interval.level:.0%}; a perfect ranking of these answers would "
@@ -264,6 +325,7 @@ class Area:
         )
 
     def __repr__(self) -> str:
+        """Return "Area: " and the text of `str`."""
         return f"Area: {self}"
 
 
@@ -331,13 +393,19 @@ class RiskCoverage(Tabular):
         return self._groups.loss(coverages)[0] / coverages
 
     def frame(self) -> Frame:
-        """Return the curve at 1 %, 2 %, ..., 100 % of rows answered: answered, risk, low, high, threshold."""
+        """Return the curve at 1 %, 2 %, ..., 100 % of rows answered, one row each.
+
+        Columns: answered (the share), risk (share of wrong answers), low and high (its pointwise interval), threshold
+        (confidence of the
+        last row answered).
+        """
         last = np.searchsorted(self.coverage, _GRID - 1e-12)
         threshold = self.threshold[np.minimum(last, len(self.threshold) - 1)]
         columns = {"answered": _GRID, "risk": self.at(_GRID), "low": self._low, "high": self._high}
         return Frame({**columns, "threshold": threshold})
 
     def __str__(self) -> str:
+        """Write the risk at 100 %, 90 % and 50 % of rows answered, a table of it at 10 %, 20 %, ..., 100 %, and the area."""
         shares = ", ".join(
             f"{risk:.2%} of {share:.0%}" for share, risk in zip((1, 0.9, 0.5), self.at((1, 0.9, 0.5)), strict=True)
         )
@@ -512,14 +580,22 @@ class AbstentionCost:
     n: int
 
     def __str__(self) -> str:
+        """Write cost, interval, rate, risk and number of rows in one line.
+
+        >>> import truecal as tc
+        >>> print(AbstentionCost(0.35, Interval(0.3, 0.4, 0.95, ""), 0.5, 0.2, 0.25, 0.8, 100))
+        cost 0.350 [0.300, 0.400] at 95% if 50% are not answered; wrong 25.00%, n=100
+        """
         cost = digits.with_interval(self.value, float(self.interval.low), float(self.interval.high))
         risk = "none" if self.risk is None else f"{self.risk:.2%}"
         return f"cost {cost} at {self.interval.level:.0%} if {self.rate:.0%} are not answered; wrong {risk}, n={self.n}"
 
     def __repr__(self) -> str:
+        """Return "AbstentionCost: " and the text of `str`."""
         return f"AbstentionCost: {self}"
 
     def __float__(self) -> float:
+        """Return `value`."""
         return self.value
 
 

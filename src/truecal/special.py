@@ -255,8 +255,13 @@ def fit_curve(features: Float64s, targets: Float64s, weights: Float64s) -> Float
     """Fit sigmoid(features @ coefficients + intercept) by weighted maximum likelihood.
 
     Features have shape (n, k), targets and weights (n,); returned are the k coefficients and then the intercept, (k + 1,).
-    Features are centred first; one that is constant gets coefficient 0. A finite optimum must exist: targets strictly between 0
+    Features are centred first; one that is constant gets coefficient 0. A finite optimum must exist: targets strictly
+    between 0
     and 1, or data that no hyperplane separates. Coefficients that are not finite raise InputError.
+
+    >>> features, targets = np.array([[0.0], [1.0]]), np.array([0.25, 0.75])
+    >>> fit_curve(features, targets, np.ones(2)).round(4)  # odds 1/3 and 3: intercept -ln 3, slope 2 ln 3
+    array([ 2.1972, -1.0986])
     """
     total = weights.sum()
     centre = weights @ features / total
@@ -276,6 +281,10 @@ def logistic_loss(value: Float64s, targets: Float64s, weights: Float64s) -> tupl
     """Compute minus the weighted log likelihood of targets in [0, 1] at log odds `value`, and its probabilities expit(value).
 
     All arrays have shape (n,).
+
+    >>> loss, probs = logistic_loss(np.zeros(2), np.array([0.0, 1.0]), np.ones(2))
+    >>> round(loss, 4), probs  # 2 ln 2
+    (1.3863, array([0.5, 0.5]))
     """
     softplus = np.maximum(value, 0.0) + np.log1p(np.exp(-np.abs(value)))
     return float(weights @ (softplus - targets * value)), expit(value)

@@ -48,12 +48,20 @@ IGNORED = -100  # by choice: a hard target that leaves its row out, as in torch
 
 
 def widen(logits: Tensor) -> Tensor:
-    """Convert half precision to float32 (float16 cannot represent the loss of a logit of 1e5); return others unchanged."""
+    """Convert half precision to float32 (float16 cannot represent the loss of a logit of 1e5); return others unchanged.
+
+    >>> widen(torch.zeros(1, dtype=torch.float16)).dtype
+    torch.float32
+    """
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
 
 def is_hard(targets: Tensor) -> bool:
-    """Return whether targets are class indices (whole numbers or booleans) rather than probabilities."""
+    """Return whether targets are class indices (whole numbers or booleans) rather than probabilities.
+
+    >>> is_hard(torch.tensor([0, 1])), is_hard(torch.tensor([0.5]))
+    (True, False)
+    """
     options.instance(targets, torch.Tensor, "targets", "a tensor", "write torch.as_tensor(targets)")
     return not targets.is_floating_point()
 
@@ -62,6 +70,9 @@ def check_batch(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Check shapes and types; return widened logits, and targets as int64 indices or in the precision of the logits.
 
     Values are not checked: that would cost a pass over the batch in every step.
+
+    >>> check_batch(torch.tensor([0.5]), torch.tensor([1]))
+    (tensor([0.5000]), tensor([1.]))
     """
     options.instance(logits, torch.Tensor, "logits", "a tensor", "write torch.as_tensor(logits)")
     logits = widen(logits)
@@ -86,13 +97,22 @@ def check_batch(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def to_two_columns(logits: Tensor, targets: Tensor, *, hard: bool) -> tuple[Tensor, Tensor]:
-    """Convert binary logits z (n,) to (0, z) of shape (n, 2), with targets as indices, or as probabilities (n, 2)."""
+    """Convert binary logits z (n,) to (0, z) of shape (n, 2), with targets as indices, or as probabilities (n, 2).
+
+    >>> to_two_columns(torch.tensor([2.0]), torch.tensor([1]), hard=True)
+    (tensor([[0., 2.]]), tensor([1]))
+    """
     columns = torch.stack((torch.zeros_like(logits), logits), dim=1)
     return columns, targets.long() if hard else torch.stack((1 - targets, targets), dim=1)
 
 
 def reduce_losses(losses: Tensor, reduction: Reduction, total: Tensor | None = None) -> Tensor:
-    """Combine the losses of rows (n,) into a scalar; "none" returns them. A mean divides by `total`, a sum of weights, if given."""
+    """Combine the losses of rows (n,) into a scalar; "none" returns them. A mean divides by `total`, a sum of weights, if
+    given.
+
+    >>> reduce_losses(torch.tensor([1.0, 3.0]), "mean"), reduce_losses(torch.tensor([1.0, 3.0]), "mean", torch.tensor(8.0))
+    (tensor(2.), tensor(0.5000))
+    """
     if reduction == "none":
         return losses
     if reduction == "sum":
@@ -104,13 +124,22 @@ def reduce_counted(losses: Tensor, counted: Tensor, reduction: Reduction, weight
     """Combine the losses (n,) of the rows marked in `counted`; the others are 0 and do not enter the mean.
 
     A mean divides by the number of counted rows, or by the sum of their weights `weight` (n,); NaN where no row counts.
+
+    >>> reduce_counted(torch.tensor([1.0, 3.0, 9.0]), torch.tensor([True, True, False]), "mean")
+    tensor(2.)
     """
     losses = torch.where(counted, losses, 0.0)
     return reduce_losses(losses, reduction, (counted if weight is None else torch.where(counted, weight, 0.0)).sum())
 
 
 def check_reduction(reduction: Reduction) -> None:
-    """Refuse a reduction other than "mean", "sum" and "none"."""
+    """Refuse a reduction other than "mean", "sum" and "none".
+
+    >>> check_reduction("max")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: reduction must be 'mean', 'sum' or 'none', not 'max'
+    """
     if reduction not in ("mean", "sum", "none"):
         raise InputError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
 
@@ -236,7 +265,13 @@ def smoothed_cross_entropy(
 
 
 def _check_smoothing(smoothing: float) -> None:
-    """Refuse a smoothing that is not at least 0 and below 1."""
+    """Refuse a smoothing that is not at least 0 and below 1.
+
+    >>> _check_smoothing(1.0)
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: smoothing must be at least 0 and below 1, such as 0.1, not 1.0
+    """
     if not 0 <= smoothing < 1:
         raise InputError(f"smoothing must be at least 0 and below 1, such as 0.1, not {smoothing!r}")
 
@@ -270,6 +305,7 @@ class LabelSmoothing(Module):  # type: ignore[misc]
     weight: Tensor | None
 
     def __init__(self, smoothing: float = 0.1, *, weight: Tensor | None = None, reduction: Reduction = "mean") -> None:
+        """Check and store the settings; `weight` is a buffer, so that it moves between devices with the module."""
         super().__init__()
         check_reduction(reduction)
         _check_smoothing(smoothing)
@@ -296,7 +332,11 @@ class LabelSmoothing(Module):  # type: ignore[misc]
         )
 
     def extra_repr(self) -> str:
-        """Return the settings shown by `repr`, such as "smoothing=0.1"."""
+        """Return the settings shown by `repr`, such as "smoothing=0.1".
+
+        >>> LabelSmoothing(0.2)
+        LabelSmoothing(smoothing=0.2)
+        """
         return f"smoothing={self.smoothing:g}"
 
 
@@ -388,6 +428,9 @@ def _focal_terms(log_p: Tensor, gamma: Gamma) -> Tensor:
     """Compute (1 - p)^gamma log p from log probabilities of any shape, gamma a number or the schedule "flsd-53".
 
     1 - p is clamped from below: for p = 1 and gamma < 1 the gradient is then 0, not NaN.
+
+    >>> _focal_terms(torch.tensor([0.5]).log(), 1.0)  # 0.5 ln 0.5
+    tensor([-0.3466])
     """
     rest = -torch.expm1(log_p)
     power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
@@ -395,12 +438,22 @@ def _focal_terms(log_p: Tensor, gamma: Gamma) -> Tensor:
 
 
 def _flsd_53(log_p: Tensor) -> Tensor:
-    """Return the exponent of each probability: 5 where p < 0.2, else 3; without a gradient."""
+    """Return the exponent of each probability: 5 where p < 0.2, else 3; without a gradient.
+
+    >>> _flsd_53(torch.tensor([0.1, 0.5]).log())
+    tensor([5., 3.])
+    """
     return torch.where(log_p.detach().exp() < 0.2, 5.0, 3.0).to(log_p.dtype)
 
 
 def _check_gamma(gamma: Gamma) -> None:
-    """Refuse a gamma that is neither a number from 0 to 10,000 nor "flsd-53"."""
+    """Refuse a gamma that is neither a number from 0 to 10,000 nor "flsd-53".
+
+    >>> _check_gamma("flsd")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: gamma must be a number from 0 to 10,000, such as 3, or 'flsd-53', not 'flsd'
+    """
     refused = gamma != "flsd-53" if isinstance(gamma, str) else not 0 <= gamma <= 1e4
     if refused:
         raise InputError(f"gamma must be a number from 0 to 10,000, such as 3, or 'flsd-53', not {gamma!r}")
@@ -431,6 +484,7 @@ class FocalLoss(Module):  # type: ignore[misc]
     weight: Tensor | None
 
     def __init__(self, gamma: Gamma = 3.0, *, weight: Tensor | None = None, reduction: Reduction = "mean") -> None:
+        """Check and store the settings; `weight` is a buffer, so that it moves between devices with the module."""
         super().__init__()
         check_reduction(reduction)
         _check_gamma(gamma)
@@ -455,7 +509,11 @@ class FocalLoss(Module):  # type: ignore[misc]
         return focal_loss(logits, targets, gamma=self.gamma, weight=self.weight, reduction=self.reduction)
 
     def extra_repr(self) -> str:
-        """Return the settings shown by `repr`, such as "gamma=3.0"."""
+        """Return the settings shown by `repr`, such as "gamma=3.0".
+
+        >>> FocalLoss(2.0)
+        FocalLoss(gamma=2.0)
+        """
         return f"gamma={self.gamma}"
 
 
@@ -498,6 +556,7 @@ class CalibrationLog:
     """
 
     def __init__(self, *, estimator: Estimator | None = None, lens: Lens | None = None, level: float = 0.95) -> None:
+        """Start without records and without rows."""
         options.level(level)
         self.estimator, self.level = estimator, level
         self.rows: list[dict[str, Any]] = []
@@ -651,7 +710,13 @@ def mixup(
 
 
 def _check_mixup(alpha: float, classes: int | None) -> None:
-    """Refuse a negative or infinite alpha, and fewer than two classes."""
+    """Refuse a negative or infinite alpha, and fewer than two classes.
+
+    >>> _check_mixup(-1.0, 3)
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: alpha must be a number of at least 0, such as 0.2, not -1.0
+    """
     if not 0 <= alpha < float("inf"):
         raise InputError(f"alpha must be a number of at least 0, such as 0.2, not {alpha!r}")
     if classes is not None:  # None: binary logits
@@ -686,6 +751,7 @@ class Mixup(Module):  # type: ignore[misc]
     """
 
     def __init__(self, alpha: float = 0.2, *, classes: int | None, seed: int = 0) -> None:
+        """Check and store the settings; start the random stream at `seed`."""
         super().__init__()
         _check_mixup(alpha, classes)
         self.alpha, self.classes = alpha, classes
@@ -737,7 +803,11 @@ class Mixup(Module):  # type: ignore[misc]
         self.generator.set_state(state)
 
     def extra_repr(self) -> str:
-        """Return the settings shown by `repr`, such as "alpha=0.2, classes=10"."""
+        """Return the settings shown by `repr`, such as "alpha=0.2, classes=10".
+
+        >>> Mixup(0.4, classes=10)
+        Mixup(alpha=0.4, classes=10)
+        """
         return f"alpha={self.alpha:g}, classes={self.classes}"
 
 
@@ -863,9 +933,13 @@ def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
 
 
 def _confidence_and_correctness(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return for each counted row the probability of the predicted class, and its target: 1 if right, else 0, or its soft label.
+    """Return for each counted row the probability of the predicted class, and its target: 1 if right, else 0, or its soft
+    label.
 
     Both have shape (counted rows,). Rows with a hard target of -100 are left out; a batch without any other row is refused.
+
+    >>> _confidence_and_correctness(torch.tensor([0.0, -1.0]), torch.tensor([1, 0]))
+    (tensor([0.5000, 0.7311]), tensor([1., 1.]))
     """
     hard = is_hard(targets)
     logits, targets = check_batch(logits, targets)
@@ -883,7 +957,12 @@ def _confidence_and_correctness(logits: Tensor, targets: Tensor) -> tuple[Tensor
 
 
 def _safe_root(square: Tensor) -> Tensor:
-    """Compute the square root of a square of at least 0; of 0 it is about 1e-19 in float32, with gradient 0 instead of infinity."""
+    """Compute the square root of a square of at least 0; of 0 it is about 1e-19 in float32, with gradient 0 instead of
+    infinity.
+
+    >>> _safe_root(torch.tensor([4.0]))
+    tensor([2.])
+    """
     return square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
 
 
@@ -912,6 +991,7 @@ class PenalizedCrossEntropy(Module):  # type: ignore[misc]
     """
 
     def __init__(self, strength: float, penalty: PenaltyFunction = soft_binned_error) -> None:
+        """Store the settings; refuse a negative or infinite strength."""
         super().__init__()
         if not 0 <= strength < float("inf"):
             raise InputError(f"strength must be a number of at least 0, not {strength!r}")
@@ -936,5 +1016,9 @@ class PenalizedCrossEntropy(Module):  # type: ignore[misc]
         return loss if self.strength == 0 else loss + self.strength * self.penalty(logits, targets)
 
     def extra_repr(self) -> str:
-        """Return the settings shown by `repr`, such as "strength=0.5, penalty=mmce"."""
+        """Return the settings shown by `repr`, such as "strength=0.5, penalty=mmce".
+
+        >>> PenalizedCrossEntropy(0.5)
+        PenalizedCrossEntropy(strength=0.5, penalty=soft_binned_error)
+        """
         return f"strength={self.strength:g}, penalty={getattr(self.penalty, '__name__', self.penalty)}"

@@ -117,7 +117,7 @@ def test_a_clinical_curve_without_a_standard_error_says_nothing_about_its_distan
     """Two rows in the wrong order: truths were tried up to a distance of 1e9."""
     summary = tc.clinical.summary(tc.Predictions.from_probs([0.6, 0.7], [1, 0], weights=[2.0, 3.0]))
     assert (summary.ici.low, summary.ici.high) == (0, 1)
-    assert "no standard error" in summary.ici.method
+    assert "no interval" in summary.ici.method
 
 
 @pytest.mark.parametrize("name", [tc, len, int])

@@ -43,7 +43,13 @@ class ObservedOutcomes:
     def predictions(
         self, probs: ArrayLike, *, clusters: ArrayLike | None = None, columns: Mapping[str, ArrayLike] | None = None
     ) -> tc.Predictions:
-        """Return the rows with an observed outcome as weighted Predictions; `probs`, `clusters` and `columns` are of all rows."""
+        """Return the rows with an observed outcome as weighted Predictions; `probs`, `clusters` and `columns` are of all rows.
+
+        >>> seen = ObservedOutcomes(np.array([True, False]), np.array([1, 0]), np.array([2.0, 0.0]), 1, "weights")
+        >>> preds = seen.predictions([0.7, 0.4])
+        >>> preds.probs, preds.labels, preds.weights
+        (array([0.7]), array([1]), array([2.]))
+        """
         weights = None if (self.weights == 1).all() else self.weights
         rows = tc.Predictions.from_probs(probs, self.outcome, weights=weights, clusters=clusters, columns=columns)
         return rows.take(np.flatnonzero(self.observed))
@@ -126,7 +132,11 @@ def censoring_weights(
 
 
 def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.bool_]]:
-    """Return times and events, shape (rows,); refuse times that are not above 0 and events other than 0 and 1."""
+    """Return times and events, shape (rows,); refuse times that are not above 0 and events other than 0 and 1.
+
+    >>> _follow_up([2.0, 1.5], [0, 1])
+    (array([2. , 1.5]), array([False,  True]))
+    """
     times = validation.as_floats(time, "time").astype(np.float64)
     happened = validation.as_array(event, "event")
     if times.ndim != 1 or not len(times) or happened.shape != times.shape:
@@ -145,7 +155,11 @@ def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.
 
 
 def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
-    """Return ("of group NAME ", row indices) of every distinct value of `by`; without `by` one pair ("", all rows)."""
+    """Return ("of group NAME ", row indices) of every distinct value of `by`; without `by` one pair ("", all rows).
+
+    >>> _groups(["b", "a", "b"], 3)
+    [('of group a ', array([1])), ('of group b ', array([0, 2]))]
+    """
     if by is None:
         return [("", np.arange(count))]
     labels = validation.as_array(by, "by")
@@ -159,8 +173,12 @@ def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
 def _uncensored(times: Float64s, happened: NDArray[np.bool_]) -> tuple[Float64s, Float64s]:
     """Compute the Kaplan-Meier estimate of P(not censored by t), for the times (n,) and events (n,) of one group.
 
-    Returns the distinct times of censoring, ascending, and the estimate just after each: the product of 1 - censored / at risk.
+    Returns the distinct times of censoring, ascending, and the estimate just after each: the product of 1 - censored / at
+    risk.
     Both are empty where no row is censored.
+
+    >>> _uncensored(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, False]))  # 1 of 3, then 1 of 1 censored
+    (array([2., 4.]), array([0.66666667, 0.        ]))
     """
     steps, censored = np.unique(times[~happened], return_counts=True)
     # at risk of censoring at t: followed to t, and without an event at t itself

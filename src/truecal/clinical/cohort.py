@@ -51,17 +51,28 @@ class Quantity:
     method: str
 
     def __float__(self) -> float:
+        """Return `value`."""
         return self.value
 
     def __contains__(self, value: object) -> bool:
+        """Return whether low <= number <= high."""
         return bool(self.low <= value <= self.high)  # type: ignore[operator]
 
     def __str__(self) -> str:
+        """Write value and limits with three decimals.
+
+        >>> print(Quantity(0.5, 0.25, 0.75, 0.95, None, ""))
+        0.500 [0.250, 0.750]
+        """
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 def student_quantile(df: float, level: float) -> float:
-    """Return the two-sided critical value t of Student's distribution: P(|T| <= t) = `level`; `df` may be infinite (normal)."""
+    """Return the two-sided critical value t of Student's distribution: P(|T| <= t) = `level`; `df` may be infinite (normal).
+
+    >>> round(student_quantile(np.inf, 0.95), 4), round(student_quantile(1, 0.5), 4)
+    (1.96, 1.0)
+    """
     from scipy.special import stdtrit
 
     return float(stdtrit(df, 0.5 + level / 2))
@@ -89,14 +100,22 @@ def quantity(value: float, se: float, df: float, *, level: float, scale: Scale =
 
 
 def to_scale(value: float, scale: Scale) -> tuple[float, float]:
-    """Return f(value) and the derivative f'(value) for a scale: f(x) is x ("plain"), log x ("log") or logit x ("logit")."""
+    """Return f(value) and the derivative f'(value) for a scale: f(x) is x ("plain"), log x ("log") or logit x ("logit").
+
+    >>> to_scale(0.5, "plain"), to_scale(0.5, "logit")
+    ((0.5, 1.0), (0.0, 4.0))
+    """
     if scale == "plain":
         return value, 1.0
     return (np.log(value), 1 / value) if scale == "log" else (float(logit(value)), 1 / (value * (1 - value)))
 
 
 def from_scale(transformed: float, scale: Scale) -> float:
-    """Invert :func:`to_scale`: return the value whose transformation is `transformed`."""
+    """Invert :func:`to_scale`: return the value whose transformation is `transformed`.
+
+    >>> from_scale(0.0, "log"), from_scale(0.0, "logit")
+    (1.0, 0.5)
+    """
     return float(transformed if scale == "plain" else np.exp(transformed) if scale == "log" else expit(transformed))
 
 
@@ -146,8 +165,12 @@ class Cohort:
     def of(cls, preds: tc.Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> Cohort:
         """Build the cohort of a lens (None: the default lens): one score, outcome and weight (1 without weights) per row.
 
-        With `prevalence`, events and non-events are reweighted to that share of events and the cohort is `stratified`. Refuses a
+        With `prevalence`, events and non-events are reweighted to that share of events and the cohort is `stratified`.
+        Refuses a
         lens with several scores per row or shared outcomes, a single cluster, and outcomes that are all equal.
+
+        >>> Cohort.of(tc.Predictions.from_probs([0.2, 0.4, 0.9], [0, 1, 1]), prevalence=0.5).weights
+        array([1.5 , 0.75, 0.75])
         """
         check_predictions(preds)
         check_lens(lens)
@@ -174,51 +197,91 @@ class Cohort:
 
     @property
     def prevalence(self) -> float:
-        """Weighted share of events."""
+        """Weighted share of events.
+
+        >>> Cohort.of(tc.Predictions.from_probs([0.2, 0.9], [0, 1], weights=[3, 1])).prevalence
+        0.25
+        """
         return float(self.weights @ self.outcomes / self.weights.sum())
 
     @property
     def rows(self) -> int:
-        """Rows of positive weight; repetitions are counted."""
+        """Rows of positive weight; repetitions are counted.
+
+        >>> Cohort.of(tc.Predictions.from_probs([0.2, 0.9], [0, 1], weights=[3, 1])).rows
+        4
+        """
         return self._count(self.weights)
 
     @property
     def events(self) -> int:
-        """Rows of positive weight with outcome 1; repetitions are counted."""
+        """Rows of positive weight with outcome 1; repetitions are counted.
+
+        >>> Cohort.of(tc.Predictions.from_probs([0.2, 0.9], [0, 1], weights=[3, 1])).events
+        1
+        """
         return self._count(self.weights[self.outcomes == 1])
 
     def _count(self, weights: Float64s) -> int:
-        """Return the sum of `weights`, as a whole number, where the cohort is `counted`; else the number of positive weights."""
+        """Return the sum of `weights`, as a whole number, where the cohort is `counted`; else the number of positive weights.
+
+        >>> cohort = Cohort.of(tc.Predictions.from_probs([0.2, 0.9], [0, 1], weights=[0.5, 1]))
+        >>> cohort._count(np.array([0.5, 1.0, 0.0]))
+        2
+        """
         return int(weights.sum()) if self.counted else int(np.count_nonzero(weights))
 
     @property
     def patients(self) -> int:
-        """Independent units of positive weight: clusters where they are given, else rows."""
+        """Independent units of positive weight: clusters where they are given, else rows.
+
+        >>> Cohort.of(tc.Predictions.from_probs([0.2, 0.9, 0.3], [0, 1, 0], clusters=["a", "b", "a"])).patients
+        2
+        """
         if self.units is None:
             return self.rows
         return len(np.unique(self.units[self.weights > 0]))
 
     @property
     def df(self) -> float:
-        """Degrees of freedom of a standard error: `patients` minus 1, at least 1."""
+        """Degrees of freedom of a standard error: `patients` minus 1, at least 1.
+
+        >>> Cohort.of(tc.Predictions.from_probs([0.2, 0.9, 0.3], [0, 1, 0])).df
+        2.0
+        """
         return float(max(self.patients - 1, 1))
 
     def take(self, rows: NDArray[np.bool_] | Indices) -> Cohort:
-        """Return the cohort of the rows of a mask or of indices; clusters are renumbered 0, 1, ... without gaps."""
+        """Return the cohort of the rows of a mask or of indices; clusters are renumbered 0, 1, ... without gaps.
+
+        >>> Cohort.of(tc.Predictions.from_probs([0.2, 0.9, 0.3], [0, 1, 0])).take(np.array([True, False, True])).scores
+        array([0.2, 0.3])
+        """
         units = None if self.units is None else _number_units(self.units[rows])
         columns = (self.scores[rows], self.outcomes[rows], self.weights[rows])
         return Cohort(*columns, units, self.counted, self.stratified, self.lens)
 
     def mean(self, values: Float64s) -> float:
-        """Compute sum of w_i x_i / sum of w_i of values x (n,)."""
+        """Compute sum of w_i x_i / sum of w_i of values x (n,).
+
+        >>> Cohort.of(tc.Predictions.from_probs([0.2, 0.9], [0, 1], weights=[3, 1])).mean(np.array([1.0, 5.0]))
+        2.0
+        """
         return float(self.weights @ values / self.weights.sum())
 
     def contributions(self, influence: Float64s) -> Float64s:
         """Compute the contributions of independent units to the errors of k estimates, (units, k), from influence values psi.
 
-        psi is (n,) or (n, k), one value per row and estimate. A cluster contributes the sum of w psi over its rows, an independent
-        row w psi, both divided by the sum of all w; a row that counts for w equal rows contributes sqrt(w) psi, so that sums of
+        psi is (n,) or (n, k), one value per row and estimate. A cluster contributes the sum of w psi over its rows, an
+        independent
+        row w psi, both divided by the sum of all w; a row that counts for w equal rows contributes sqrt(w) psi, so that sums
+        of
         squares are those of the w rows.
+
+        >>> cohort = Cohort.of(tc.Predictions.from_probs([0.2, 0.9, 0.3], [0, 1, 0], clusters=["a", "b", "a"]))
+        >>> cohort.contributions(np.array([3.0, 6.0, 9.0]))  # clusters a and b
+        array([[4.],
+               [2.]])
         """
         psi = influence[:, None] if influence.ndim == 1 else influence
         # with a known share of events only the variation within events and within non-events is error
@@ -234,7 +297,12 @@ class Cohort:
         return psi * factor[:, None] / total
 
     def covariance(self, influence: Float64s, fitted: int = 1) -> Float64s:
-        """Return the covariance (k, k) of k estimates with influence values (n, k): C'C J / (J - fitted), C the contributions."""
+        """Return the covariance (k, k) of k estimates with influence values (n, k): C'C J / (J - fitted), C the contributions.
+
+        >>> cohort = Cohort.of(tc.Predictions.from_probs([0.2, 0.9], [0, 1]))
+        >>> cohort.covariance(np.array([-1.0, 1.0]))  # (1/4 + 1/4) x 2 / 1
+        array([[1.]])
+        """
         contributions = self.contributions(influence)
         return np.asarray(contributions.T @ contributions) * (self.patients / max(self.patients - fitted, 1))
 
@@ -272,17 +340,34 @@ class Cohort:
         return Spread((squares * self.patients / max(self.patients - fitted, 1)) ** 0.5, df, skewness, conditional_df)
 
     def _repetitions(self, units: int) -> Float64s:
-        """Return how many rows each contribution stands for: the weights that count independent rows, else 1, (units,)."""
+        """Return how many rows each contribution stands for: the weights that count independent rows, else 1, (units,).
+
+        >>> Cohort.of(tc.Predictions.from_probs([0.2, 0.9], [0, 1], weights=[3, 1]))._repetitions(2)
+        array([3., 1.])
+        """
         return self.weights if self.units is None and self.counted else np.ones(units)
 
 
 def _number_units(units: Indices) -> Indices:
-    """Renumber clusters (n,) by rank of their number, 0, 1, ... without gaps."""
+    """Renumber clusters (n,) by rank of their number, 0, 1, ... without gaps.
+
+    >>> _number_units(np.array([7, 3, 7]))
+    array([1, 0, 1])
+    """
     return np.unique(units, return_inverse=True)[1].astype(np.intp)
 
 
 def refuse_one_class(cohort: Cohort, name: str) -> None:
-    """Raise InputError, with `name` in the message, for a cohort whose rows of positive weight are all events or all non-events."""
+    """Raise InputError, with `name` in the message, for a cohort whose rows of positive weight are all events or all
+    non-events.
+
+    >>> cohort = Cohort.of(tc.Predictions.from_probs([0.2, 0.9], [0, 1]))
+    >>> refuse_one_class(cohort.take(np.array([0])), "site a")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: site a has no events among its 1 rows of positive weight; O/E, slope and c-statistic need
+    at least one event: merge it with other data or leave it out
+    """
     share = cohort.prevalence
     if 0 < share < 1:
         return
@@ -297,6 +382,9 @@ def weighted_quantiles(values: Float64s, weights: Float64s, shares: ArrayLike) -
     """Return, for each share in [0, 1], the smallest value with at least that share of the weight at or below it.
 
     `values` and `weights` are (n,); rows of weight 0 are left out. The result has the shape of `shares`.
+
+    >>> weighted_quantiles(np.array([3.0, 1.0, 2.0]), np.array([2.0, 1.0, 1.0]), [0, 0.25, 0.5, 0.51])
+    array([1., 1., 2., 3.])
     """
     order = np.argsort(values, kind="stable")
     order = order[weights[order] > 0]
@@ -306,7 +394,11 @@ def weighted_quantiles(values: Float64s, weights: Float64s, shares: ArrayLike) -
 
 
 def _satterthwaite(mean: float, noise: float, max_df: float) -> float:
-    """Return 2 mean / noise, limited to 1 .. `max_df`: the degrees of freedom of a variance; `max_df` where noise <= 0."""
+    """Return 2 mean / noise, limited to 1 .. `max_df`: the degrees of freedom of a variance; `max_df` where noise <= 0.
+
+    >>> _satterthwaite(2.0, 0.5, 20.0), _satterthwaite(2.0, 0.0, 20.0), _satterthwaite(2.0, 8.0, 20.0)
+    (8.0, 20.0, 1.0)
+    """
     return min(max(2 * mean / noise, 1.0), max_df) if noise > 0 else max_df
 
 

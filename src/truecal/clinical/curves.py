@@ -65,18 +65,31 @@ class SplineCurve:
 
     @property
     def parameters(self) -> Float64s:
-        """Coefficients of the spline, then rates of the cells."""
+        """Coefficients of the spline, then rates of the cells.
+
+        >>> fit_spline(Cohort.of(tc.Predictions.from_probs([0.2, 0.2, 0.9], [0, 1, 1]))).parameters
+        array([0.5, 1. ])
+        """
         return np.concatenate([self.coefficients, self.rates])
 
     @property
     def calibrated(self) -> Float64s:
-        """The parameters of the diagonal: slope 1 in z, and every cell's rate equal to its score."""
+        """The parameters of the diagonal: slope 1 in z, and every cell's rate equal to its score.
+
+        >>> fit_spline(Cohort.of(tc.Predictions.from_probs([0.2, 0.2, 0.9], [0, 1, 1]))).calibrated
+        array([0.2, 0.9])
+        """
         line = np.zeros(len(self.coefficients))
         line[1:2] = 1.0
         return np.concatenate([line, self.cells])
 
     def cell_of(self, scores: Float64s) -> Indices:
-        """Return the number of the cell whose score equals each score, shape (n,), and -1 where none does."""
+        """Return the number of the cell whose score equals each score, shape (n,), and -1 where none does.
+
+        >>> curve = fit_spline(Cohort.of(tc.Predictions.from_probs([0.2, 0.2, 0.9], [0, 1, 1])))
+        >>> curve.cell_of(np.array([0.9, 0.5]))
+        array([ 1, -1])
+        """
         if not len(self.cells):
             return np.full(len(scores), -1)
         position = np.minimum(np.searchsorted(self.cells, scores), len(self.cells) - 1)
@@ -87,14 +100,25 @@ class SplineCurve:
         return spline_basis(logit(scores), self.knots)
 
     def evaluate(self, scores: Float64s) -> Float64s:
-        """Evaluate the curve at scores (n,) with its own parameters, shape (n,), by the rules of :meth:`evaluator`."""
+        """Evaluate the curve at scores (n,) with its own parameters, shape (n,), by the rules of :meth:`evaluator`.
+
+        >>> curve = fit_spline(Cohort.of(tc.Predictions.from_probs([0.2, 0.2, 0.6], [0, 1, 1])))
+        >>> curve.evaluate(np.array([0.2, 0.4, 0.9]))  # 1/2 and 1 at the cells, linear between them
+        array([0.5 , 0.75, 1.  ])
+        """
         return self.evaluator(scores)(self.parameters[None])[0]
 
     def evaluator(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
         """Return the function that evaluates curves of parameter vectors (r, k) at these scores (n,): shape (r, n).
 
-        A score that is a cell has the rate of the cell. With a spline, 0 and 1 that are no cells have the values 0 and 1; without
+        A score that is a cell has the rate of the cell. With a spline, 0 and 1 that are no cells have the values 0 and 1;
+        without
         one, other scores are interpolated between cells, constant beyond the outer ones.
+
+        >>> curve = fit_spline(Cohort.of(tc.Predictions.from_probs([0.2, 0.2, 0.6], [0, 1, 1])))
+        >>> curve.evaluator(np.array([0.4]))(np.array([[0.0, 1.0], [0.2, 0.6]]))
+        array([[0.5],
+               [0.4]])
         """
         count, cell = len(self.coefficients), self.cell_of(scores)
         if count == 0:
@@ -121,6 +145,10 @@ def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
     """Evaluate 1, z and the restricted cubic spline functions of z (n,): (n, k) for k rising knots, (n, 2) for fewer than 3.
 
     Linear beyond the outer knots and scaled by the squared range of the knots (Stone and Koo 1985).
+
+    >>> spline_basis(np.array([0.0, 2.0]), np.array([0.0, 1.0, 2.0]))  # (2^3 - 2 x 1^3) / 2^2 = 3/2
+    array([[1. , 0. , 0. ],
+           [1. , 2. , 1.5]])
     """
     columns = [np.ones(len(z)), z]
     if len(knots) > 2:
@@ -136,7 +164,12 @@ def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
 def fit_spline(cohort: Cohort) -> SplineCurve:
     """Fit the curve of a cohort with :func:`max_knots` knots, fewer where the outcomes are separated along the spline.
 
-    At most five different scores strictly between 0 and 1 give no spline: every score (0 and 1 too) is a cell with its own rate.
+    At most five different scores strictly between 0 and 1 give no spline: every score (0 and 1 too) is a cell with its own
+    rate.
+
+    >>> curve = fit_spline(Cohort.of(tc.Predictions.from_probs([0.2, 0.2, 0.9], [0, 1, 1])))
+    >>> curve.cells, curve.rates, curve.coefficients  # two distinct scores: no spline
+    (array([0.2, 0.9]), array([0.5, 1. ]), array([], dtype=float64))
     """
     positive_weight = cohort.weights > 0
     inner = (cohort.scores > 0) & (cohort.scores < 1)
@@ -155,7 +188,11 @@ def fit_spline(cohort: Cohort) -> SplineCurve:
 
 
 def max_knots(cohort: Cohort) -> int:
-    """Return 5, 4 or 3 knots for at least 100, 50 or 25 events and as many non-events; else 2, for a straight line."""
+    """Return 5, 4 or 3 knots for at least 100, 50 or 25 events and as many non-events; else 2, for a straight line.
+
+    >>> max_knots(Cohort.of(tc.Predictions.from_probs([0.2, 0.9] * 50, [0, 1] * 50)))
+    4
+    """
     fewest = min(cohort.events, cohort.rows - cohort.events)
     return next((k for k, need in _MIN_EVENTS.items() if fewest >= need), 2)
 
@@ -270,6 +307,11 @@ class FlexibleCurve(Tabular):
         """Return whether a curve (scores, rates) lies within the simultaneous band (to 1e-12) at all the given scores.
 
         The band is interpolated linearly between the scores of this curve, and constant beyond them.
+
+        >>> grid, low, high = np.array([0.2, 0.8]), np.array([0.1, 0.6]), np.array([0.4, 0.9])
+        >>> curve = FlexibleCurve(grid, grid, grid, grid, low, high, 0.95, "")
+        >>> curve.contains([0.5], [0.5]), curve.contains([0.5], [0.3])  # the band at 0.5 is 0.35 to 0.65
+        (True, False)
         """
         s = validation.check_points(scores, "scores")
         r = validation.check_points(rates, "rates", s.shape)
@@ -277,11 +319,22 @@ class FlexibleCurve(Tabular):
         return bool(((low <= r + 1e-12) & (r <= high + 1e-12)).all())
 
     def frame(self) -> Frame:
-        """Return one row per score: score, outcome, low, high, lowest, highest."""
+        """Return one row per score: score, outcome, low, high, lowest, highest.
+
+        >>> one = np.array([0.5])
+        >>> FlexibleCurve(one, one, one, one, one, one, 0.95, "").frame()[0]
+        {'score': 0.5, 'outcome': 0.5, 'low': 0.5, 'high': 0.5, 'lowest': 0.5, 'highest': 0.5}
+        """
         names = ("score", "outcome", "low", "high", "lowest", "highest")
         return Frame({name: getattr(self, name) for name in names})
 
     def __str__(self) -> str:
+        """Write the number and range of scores, the level, and the mean width of the pointwise band.
+
+        >>> grid, low, high = np.array([0.25, 0.75]), np.array([0.2, 0.6]), np.array([0.4, 0.9])
+        >>> print(FlexibleCurve(grid, grid, low, high, low, high, 0.95, ""))
+        calibration curve at 2 scores from 0.25 to 0.75, 95% band 0.25 wide
+        """
         ends = f"{self.score[0]:.3g} to {self.score[-1]:.3g}"
         width = float(np.mean(self.high - self.low))
         return f"calibration curve at {len(self.score)} scores from {ends}, {self.level:.0%} band {width:.3g} wide"
@@ -352,7 +405,11 @@ def flexible_curve(
 
 
 def check_points(scores: ArrayLike) -> Float64s:
-    """Return scores at which a curve is computed, distinct and ascending; refuse none, and numbers outside [0, 1]."""
+    """Return scores at which a curve is computed, distinct and ascending; refuse none, and numbers outside [0, 1].
+
+    >>> check_points([0.5, 0.1, 0.5])
+    array([0.1, 0.5])
+    """
     points = np.unique(validation.as_floats(scores, "scores").astype(np.float64))
     if not points.size or not ((points >= 0) & (points <= 1)).all():
         raise InputError("scores must hold at least one number, all in [0, 1]")
@@ -360,7 +417,12 @@ def check_points(scores: ArrayLike) -> Float64s:
 
 
 def score_grid(cohort: Cohort) -> Float64s:
-    """Return 101 equally spaced scores from the 1st to the 99th weighted percentile: beyond them a curve rests on few rows."""
+    """Return 101 equally spaced scores from the 1st to the 99th weighted percentile: beyond them a curve rests on few rows.
+
+    >>> grid = score_grid(Cohort.of(tc.Predictions.from_probs([0.2, 0.9] * 50, [0, 1] * 50)))
+    >>> len(grid), grid[0], grid[-1]
+    (101, np.float64(0.2), np.float64(0.9))
+    """
     first, last = weighted_quantiles(cohort.scores, cohort.weights, (0.01, 0.99))
     return np.linspace(float(first), float(last), 101)
 
@@ -403,8 +465,12 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
 def _binomial_limit(rate: float, se: float, df: float, factor: float) -> float:
     """Return a Clopper-Pearson limit of a rate on n = rate (1 - rate) / se^2 independent rows.
 
-    The lower limit for a negative `factor`, else the upper one, at the tail probability P(Z < -|factor|). For a rate of 0 or 1,
+    The lower limit for a negative `factor`, else the upper one, at the tail probability P(Z < -|factor|). For a rate of 0 or
+    1,
     or se 0, n is `df` + 1.
+
+    >>> round(_binomial_limit(0.0, 0.0, 99, 1.96), 4)  # 1 - 0.025^(1 / 100)
+    0.0362
     """
     from scipy.special import ndtr
 
@@ -416,8 +482,12 @@ def _binomial_limit(rate: float, se: float, df: float, factor: float) -> float:
 def stabilised_error(variance: Float64s, binomial: Float64s) -> Float64s:
     """Compute standard errors sqrt(max(variance, effect * binomial)) of curves at k scores; both arrays are (..., k).
 
-    The design effect of a curve is the median over its scores of variance / binomial, at least 1. In a tail with few events the
+    The design effect of a curve is the median over its scores of variance / binomial, at least 1. In a tail with few events
+    the
     variance between patients is estimated from few rows, and mostly too low.
+
+    >>> stabilised_error(np.array([4.0, 4.0, 1.0]), np.array([1.0, 2.0, 1.0]))  # ratios 4, 2, 1: the effect is 2
+    array([2.        , 2.        , 1.41421356])
     """
     has_noise = (binomial > 0).all(axis=tuple(range(binomial.ndim - 1)))  # in every curve
     ratio = variance[..., has_noise] / binomial[..., has_noise]
@@ -430,7 +500,12 @@ def critical_value(
 ) -> float:
     """Return the `level` quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian` (m, k), by 5000 draws.
 
-    e are Student errors with `df` degrees of freedom and the covariance (k, k). Rows with se 0 are left out; refused if all are.
+    e are Student errors with `df` degrees of freedom and the covariance (k, k). Rows with se 0 are left out; refused if all
+    are.
+
+    >>> one_row = critical_value(np.ones((1, 1)), np.ones((1, 1)), 1e9, 0.95, np.random.default_rng(0))
+    >>> abs(one_row - 1.96) < 0.1  # of a single point the normal one, but for 5000 draws
+    True
     """
     size = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian))
     if not (size > 0).any():

@@ -55,6 +55,10 @@ def _benefit_support(odds: Float64s, *values: float | Float64s) -> Float64s:
     """Stack the m possible net benefits of a row, each one number or one per threshold (k,), to columns: (k, m).
 
     `odds` (k,) gives the number of thresholds.
+
+    >>> _benefit_support(np.array([0.25, 1.0]), 0.0, np.array([-0.25, -1.0]), 1.0)
+    array([[ 0.  , -0.25,  1.  ],
+           [ 0.  , -1.  ,  1.  ]])
     """
     return np.stack([np.broadcast_to(np.asarray(value, np.float64), odds.shape) for value in values], axis=1)
 
@@ -171,6 +175,9 @@ class DecisionCurve(Tabular):
         return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names}})
 
     def __str__(self) -> str:
+        """Write rows, events and independent units, then a line per threshold; of more than 12 those near 1/4 to 4 times the
+        prevalence.
+        """
         cohort, rows = self.cohort, np.arange(len(self.thresholds))
         if len(rows) > 12:  # thresholds far from the prevalence decide little
             rate = cohort.events / cohort.rows
@@ -267,6 +274,7 @@ class DecisionComparison:
     level: float
 
     def __getitem__(self, name: str) -> DecisionCurve:
+        """Return the curve of the model of this name; InputError, which lists the names, for another."""
         if name not in self.curves:
             raise InputError(f"there is no model {name!r}; there are {', '.join(self.curves)}")
         return self.curves[name]
@@ -284,6 +292,9 @@ class DecisionComparison:
         return Frame.from_records([{"model": n, **row} for n, curve in self.curves.items() for row in curve.frame()])
 
     def __str__(self) -> str:
+        """Write every curve, then for every pair of models at how many thresholds the first is better and worse, each at
+        `level` alone.
+        """
         lines = [str(curve) for curve in self.curves.values()]
         for a, b in combinations(self.curves, 2):
             difference = self.difference(a, b)

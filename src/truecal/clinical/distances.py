@@ -26,7 +26,12 @@ ArrayMap = Callable[[Float64s], Float64s]
 
 
 def _percentile(share: float) -> ArrayMap:
-    """Return the function from gaps (draws, 62) to the quantile (draws,) of |gap| over the first 60 points."""
+    """Return the function from gaps (draws, 62) to the quantile (draws,) of |gap| over the first 60 points.
+
+    >>> gap = np.concatenate([np.arange(60.0), [99.0, 99.0]])[None]
+    >>> _percentile(0.5)(gap), _percentile(0.9)(gap)
+    (array([29.]), array([53.]))
+    """
     rank = int(_POINTS * share) - 1
     return lambda gap: np.partition(np.abs(gap[:, :_POINTS]), rank, axis=1)[:, rank]
 
@@ -60,8 +65,12 @@ _DISTANCES = (
 def distances(gap: Float64s, weights: Float64s) -> Float64s:
     """Compute ICI, E50, E90 and Emax of gaps (..., n) between curve and diagonal with weights (n,): shape (4, ...).
 
-    Weighted mean, 50 % and 90 % quantile (the smallest with at least that share of weight), and maximum of |gap| over rows of
+    Weighted mean, 50 % and 90 % quantile (the smallest with at least that share of weight), and maximum of |gap| over rows
+    of
     positive weight.
+
+    >>> distances(np.array([0.1, -0.2, 0.4, 9.0]), np.array([2.0, 1.0, 1.0, 0.0]))
+    array([0.2, 0.1, 0.4, 0.4])
     """
     positive = weights > 0
     size, weight = np.abs(gap[..., positive]), weights[positive] / weights[positive].sum()
@@ -90,8 +99,8 @@ def curve_distances(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ra
     value = distances(curve.evaluate(cohort.scores) - cohort.scores, cohort.weights)
     covariance = parameter_covariance(cohort, curve)
     if not curve.converged or not covariance.any():
-        reason = "the rows leave the curve" if curve.converged else "the outcomes are separated: the curve has"
-        method = f"{reason} no standard error"
+        reason = "the rows determine no variance of the curve" if curve.converged else "the outcomes are separated"
+        method = f"{reason}: no interval"
         return dict(zip(_NAMES, (Quantity(float(v), 0.0, 1.0, level, None, method) for v in value), strict=True))
     points = _points(cohort)
     noise = _draw_errors(covariance, rng)
@@ -161,7 +170,13 @@ def _select_hypotheses(distance: Float64s, mahalanobis: Float64s) -> tuple[Float
 
 
 def _points(cohort: Cohort) -> Float64s:
-    """Return 62 scores: the weighted quantiles at 1/120, 3/120, ..., 119/120, then the lowest and the highest score."""
+    """Return 62 scores: the weighted quantiles at 1/120, 3/120, ..., 119/120, then the lowest and the highest score.
+
+    >>> import truecal as tc
+    >>> points = _points(Cohort.of(tc.Predictions.from_probs([0.2, 0.9], [0, 1])))
+    >>> len(points), points[[0, 29, 30, 59, 60, 61]]
+    (62, array([0.2, 0.2, 0.9, 0.9, 0.2, 0.9]))
+    """
     shares = np.append((np.arange(_POINTS) + 0.5) / _POINTS, [0.0, 1.0])
     return weighted_quantiles(cohort.scores, cohort.weights, shares)
 
@@ -189,8 +204,13 @@ def parameter_covariance(cohort: Cohort, curve: SplineCurve) -> Float64s:
 def _draw_errors(covariance: Float64s, rng: np.random.Generator) -> Float64s:
     """Draw at least 600 normal errors (draws, k) with a covariance (k, k), with variance reduction.
 
-    Directions come in orthogonal sets, each with its opposite, and lengths at equal steps of their distribution: the seed is the
+    Directions come in orthogonal sets, each with its opposite, and lengths at equal steps of their distribution: the seed is
+    the
     same by default, so Monte Carlo error would bias all intervals in one direction.
+
+    >>> draws = _draw_errors(np.eye(2), np.random.default_rng(0))
+    >>> draws.shape, round(float((draws**2).sum(axis=1).mean()), 2)  # two variances of 1
+    ((600, 2), 2.0)
     """
     from scipy.special import gammaincinv
 
@@ -203,7 +223,11 @@ def _draw_errors(covariance: Float64s, rng: np.random.Generator) -> Float64s:
 
 
 def _stratified_probabilities(count: int, rng: np.random.Generator) -> Float64s:
-    """Return (i + 1/2) / count, i = 0, ..., count - 1, in random order."""
+    """Return (i + 1/2) / count, i = 0, ..., count - 1, in random order.
+
+    >>> sorted(_stratified_probabilities(4, np.random.default_rng(0)).tolist())
+    [0.125, 0.375, 0.625, 0.875]
+    """
     return np.asarray((rng.permutation(count) + 0.5) / count)
 
 
@@ -291,8 +315,12 @@ def _invert(
 def _solve_crossing(true_distances: Float64s, excess: Callable[[int], float], middle: int) -> float:
     """Solve by bisection, starting at index `middle`, for the true distance at which an increasing excess is 0.
 
-    Interpolated between neighbouring hypotheses; the smallest distance if its excess is already 0 or above, the largest if no
+    Interpolated between neighbouring hypotheses; the smallest distance if its excess is already 0 or above, the largest if
+    no
     excess reaches 0.
+
+    >>> _solve_crossing(np.array([0.0, 0.1, 0.2]), [-2.0, -1.0, 3.0].__getitem__, 1)  # a quarter of the way from 0.1 to 0.2
+    0.125
     """
     if excess(0) >= -1e-12:
         return float(true_distances[0])

@@ -47,19 +47,33 @@ class SampleSize:
 
     @property
     def rows(self) -> int:
-        """Rows for all targets together: the most that one of them needs."""
+        """Rows for all targets together: the most that one of them needs.
+
+        >>> size = _tabulate([("oe", 0.2, 1001), ("slope", 0.3, 900)], 0.1, "formula")
+        >>> size.rows, size.events
+        (1001, 101)
+        """
         return int(self.needed["rows"].max())
 
     @property
     def events(self) -> int:
-        """Events expected among them: rows times prevalence, rounded up."""
+        """Events expected among `rows`: rows times prevalence, rounded up.
+
+        >>> _tabulate([("oe", 0.2, 1001)], 0.1, "formula").events
+        101
+        """
         return int(np.ceil(self.rows * self.prevalence))
 
     def frame(self) -> Frame:
-        """Return one row per number: number, width, rows, events, method."""
+        """Return one row per number: number, width, rows, events, method.
+
+        >>> _tabulate([("oe", 0.2, 1001)], 0.1, "formula").frame()[0]
+        {'number': 'oe', 'width': 0.2, 'rows': 1001, 'events': 101, 'method': 'formula'}
+        """
         return self.needed
 
     def __str__(self) -> str:
+        """Write rows and events for all targets, then the table `needed`."""
         return f"{self.rows:,} rows with {self.events:,} events\n{self.needed}"
 
 
@@ -240,6 +254,9 @@ def _tabulate(needed: list[tuple[str, float, int]], prevalence: float, method: s
     """Build the result from (number, target width, rows needed) of each target, one row each in `needed`, in this order.
 
     Events are rows times prevalence, rounded up.
+
+    >>> _tabulate([("oe", 0.2, 1001)], 0.1, "formula").needed[0]
+    {'number': 'oe', 'width': 0.2, 'rows': 1001, 'events': 101, 'method': 'formula'}
     """
     names, widths, rows = zip(*needed, strict=True)
     events = [int(np.ceil(n * prevalence)) for n in rows]
@@ -270,8 +287,12 @@ def _mean_widths(
 def _interpolate_size(sizes: list[int], widths: list[float], target: float) -> int:
     """Return the smallest size whose width meets the target, on a power law between the two sizes around it, rounded up.
 
-    `sizes` ascend and the last of `widths` meets the target. The first size that meets it is returned if it is the first of all,
+    `sizes` ascend and the last of `widths` meets the target. The first size that meets it is returned if it is the first of
+    all,
     or not narrower than the one before.
+
+    >>> _interpolate_size([100, 400], [0.4, 0.1], 0.2), _interpolate_size([100, 400], [0.4, 0.1], 0.5)
+    (200, 100)
     """
     i = next(i for i, width in enumerate(widths) if width <= target)
     if i == 0 or not widths[i - 1] > widths[i]:
@@ -283,8 +304,12 @@ def _interpolate_size(sizes: list[int], widths: list[float], target: float) -> i
 def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: float | None) -> Float64s:
     """Return risks (n,) of a population: those given, checked to lie in (0, 1), or those of a prevalence and c-statistic.
 
-    The latter are 200,001 quantiles, ascending, of normal log odds whose mean and standard deviation give both numbers. Refuses
+    The latter are 200,001 quantiles, ascending, of normal log odds whose mean and standard deviation give both numbers.
+    Refuses
     both ways of giving a population at once, and neither.
+
+    >>> _population([0.1, 0.3], None, None)
+    array([0.1, 0.3])
     """
     if risks is not None:
         if prevalence is not None or c_statistic is not None:
@@ -320,7 +345,11 @@ def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: 
 
 
 def _concordance(p: Float64s) -> float:
-    """Return the expected c-statistic of risks (n,), ascending, whose outcomes are drawn from them."""
+    """Return the expected c-statistic of risks (n,), ascending, whose outcomes are drawn from them.
+
+    >>> round(_concordance(np.array([0.25, 0.75])), 4)  # 0.25 x 0.75/2 + 0.75 x (0.75 + 0.25/2), over 1 x 1
+    0.75
+    """
     return float((p * (np.cumsum(1 - p) - (1 - p) / 2)).sum() / (p.sum() * (1 - p).sum()))
 
 
@@ -328,6 +357,9 @@ def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: f
     """Compute the rows at which the interval of a number has a width (formulas of :func:`sample_size`) for risks p (n,).
 
     Returns one pair (name, rows), for net_benefit one ("net_benefit at t", rows) for each threshold of `points`.
+
+    >>> _by_formula("oe", np.array([0.1, 0.1]), 0.2, np.array([]), 0.95)  # 9 / se^2, se = arcsinh(0.1) / 1.96
+    [('oe', 3469)]
     """
     z, share = student_quantile(np.inf, level), float(p.mean())
     se = width / (2 * z)
@@ -361,8 +393,12 @@ def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: f
 def _newcombe(c: float, share: float, se: float) -> int:
     """Return the smallest n at which the standard error of a c-statistic is at most `se` (Newcombe 2006, method 4).
 
-    se^2 q (1 - q) n^2 = c (1 - c) (1 + k (n/2 - 1)), k = (1 - c) / (2 - c) + c / (1 + c), solved for n; q, the prevalence, is
+    se^2 q (1 - q) n^2 = c (1 - c) (1 + k (n/2 - 1)), k = (1 - c) / (2 - c) + c / (1 + c), solved for n; q, the prevalence,
+    is
     `share`.
+
+    >>> _newcombe(0.75, 0.1, 0.025)
+    1049
     """
     k = (1 - c) / (2 - c) + c / (1 + c)
     square, linear, constant = se**2 * share * (1 - share), c * (1 - c) * k / 2, c * (1 - c) * (1 - k)
@@ -370,5 +406,9 @@ def _newcombe(c: float, share: float, se: float) -> int:
 
 
 def _round_up(n: float) -> int:
-    """Round up to a whole number; a number less than 1e-9 above one is that whole number."""
+    """Round up to a whole number; a number less than 1e-9 above one is that whole number.
+
+    >>> _round_up(2.1), _round_up(2.0 + 1e-12)
+    (3, 2)
+    """
     return int(np.ceil(n - 1e-9))

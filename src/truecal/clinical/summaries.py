@@ -42,6 +42,9 @@ def observed_expected(cohort: Cohort, level: float) -> Quantity:
 
     The influence of a row is (y - p O/E) / mean(p); the interval is built for log O/E. Where every risk is 0 the ratio is
     infinite and its interval (0, inf).
+
+    >>> print(observed_expected(Cohort.of(tc.Predictions.from_probs([0.2, 0.3] * 50, [0, 1] * 50)), 0.95).value)  # 50 / 25
+    2.0
     """
     expected = cohort.mean(cohort.scores)
     if expected == 0:
@@ -54,8 +57,13 @@ def observed_expected(cohort: Cohort, level: float) -> Quantity:
 def brier_score(cohort: Cohort, level: float) -> Quantity:
     """Compute the mean of (p - y)^2, with an interval on the logit scale.
 
-    A score of exactly 0 (every risk was 0 or 1, and right) has variance 0: its upper limit u solves (1 - u)^J = (1 - level) / 2,
+    A score of exactly 0 (every risk was 0 or 1, and right) has variance 0: its upper limit u solves (1 - u)^J = (1 - level)
+    / 2,
     the probability of J patients without an error; a score of 1 (all wrong) has the lower limit 1 - u.
+
+    >>> perfect = brier_score(Cohort.of(tc.Predictions.from_probs([0.0, 1.0] * 50, [0, 1] * 50)), 0.95)
+    >>> perfect.value, round(perfect.high, 4)  # 1 - 0.025^(1 / 100)
+    (0.0, 0.0362)
     """
     squares = (cohort.scores - cohort.outcomes) ** 2
     value = cohort.mean(squares)
@@ -70,8 +78,13 @@ def brier_score(cohort: Cohort, level: float) -> Quantity:
 def scaled_brier(cohort: Cohort, level: float) -> Quantity:
     """Compute 1 - Brier / (prevalence (1 - prevalence)): 1 is perfect, 0 no better than the prevalence for everyone.
 
-    It depends on a few high risks, so its interval is corrected for the skewness of the contributions (Hall 1992). A value of 1
+    It depends on a few high risks, so its interval is corrected for the skewness of the contributions (Hall 1992). A value
+    of 1
     has the lower limit that the upper limit of :func:`brier_score` gives.
+
+    >>> cohort = Cohort.of(tc.Predictions.from_probs([0.25, 0.75] * 50, [0, 1] * 50))
+    >>> round(scaled_brier(cohort, 0.95).value, 6)  # 1 - (1/16) / (1/4)
+    0.75
     """
     squares = (cohort.scores - cohort.outcomes) ** 2
     brier, share = cohort.mean(squares), cohort.prevalence
@@ -88,12 +101,19 @@ def scaled_brier(cohort: Cohort, level: float) -> Quantity:
 
 
 def c_statistic(cohort: Cohort, level: float) -> Quantity:
-    """Compute the probability that an event has a higher risk than a non-event, ties counting one half (area under the ROC curve).
+    """Compute the probability that an event has a higher risk than a non-event, ties counting one half (area under the ROC
+    curve).
 
-    The influence of an event is the share of non-events below it, that of a non-event the share of events above it, centred and
-    divided by the share of its group (DeLong, DeLong and Clarke-Pearson 1988; summed over clusters: Obuchowski 1997). The interval
-    is built on the logit scale. Where the risks separate all events from all non-events the variance is 0: the lower limit is the
+    The influence of an event is the share of non-events below it, that of a non-event the share of events above it, centred
+    and
+    divided by the share of its group (DeLong, DeLong and Clarke-Pearson 1988; summed over clusters: Obuchowski 1997). The
+    interval
+    is built on the logit scale. Where the risks separate all events from all non-events the variance is 0: the lower limit
+    is the
     binomial bound for the smaller of the two groups.
+
+    >>> c_statistic(Cohort.of(tc.Predictions.from_probs([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1])), 0.95).value  # 3.5 of 4 pairs
+    0.875
     """
     share = cohort.prevalence
     placement = _placements(cohort)
@@ -112,7 +132,12 @@ def c_statistic(cohort: Cohort, level: float) -> Quantity:
 
 
 def _placements(cohort: Cohort) -> Float64s:
-    """Return (n,): for an event the weighted share of non-events below it, for a non-event that of events above; ties one half."""
+    """Return (n,): for an event the weighted share of non-events below it, for a non-event that of events above; ties one
+    half.
+
+    >>> _placements(Cohort.of(tc.Predictions.from_probs([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1])))
+    array([1.  , 0.75, 0.75, 1.  ])
+    """
     scores, position = np.unique(cohort.scores, return_inverse=True)
     event = cohort.outcomes == 1
     ones = np.bincount(position[event], cohort.weights[event], len(scores))
@@ -262,6 +287,7 @@ class Clinical(Tabular):
         return content
 
     def __str__(self) -> str:
+        """Write rows, events and level, then a line per number with its interval and reading, then warnings and sites."""
         head = (
             f"{self.lens}: {self.rows:,} rows, {self.events:,} events ({self.prevalence:.1%})"
             + (f", {self.patients:,} patients" if self.cohort.units is not None else "")
@@ -280,6 +306,9 @@ def _finding(name: str, number: Quantity) -> str:
     """Describe an O/E ratio, intercept or slope, such as "12% more events than predicted: risks are too low"; "" for others.
 
     If the interval contains the calibrated value, the text says so.
+
+    >>> _finding("oe", Quantity(1.12, 1.05, 1.2, 0.95, None, "")), _finding("slope", Quantity(0.8, 0.5, 1.1, 0.95, None, ""))
+    ('12% more events than predicted: risks are too low', '1, a calibrated model, is not excluded')
     """
     if name not in ("oe", "intercept", "slope"):
         return ""
@@ -349,6 +378,7 @@ class Sites:
     heterogeneity: dict[str, Heterogeneity]
 
     def __getitem__(self, name: str) -> Clinical:
+        """Return the summary of the site of this name; InputError, which lists the names, for another."""
         if name not in self.names:
             raise InputError(f"there is no {' x '.join(self.by)} {name!r}; there are {', '.join(self.names)}")
         return self.results[self.names.index(name)]
@@ -396,6 +426,9 @@ class Sites:
         return {"by": list(self.by), "each": sites, "heterogeneity": spread}
 
     def __str__(self) -> str:
+        """Write a line per site with events, rows and four numbers (O/E, slope, ICI, c-statistic), then a line per pooled
+        number.
+        """
         columns = ("oe", "slope", "ici", "c_statistic")
         titles = {name: title for name, title, *_ in QUANTITIES}
         wide = max(20, *(len(name) + 1 for name in self.names))
@@ -449,7 +482,12 @@ def summarise(cohort: Cohort, level: float, rng: np.random.Generator, sites: Sit
 
 
 def _warnings(cohort: Cohort, left_out: int, impossible: int) -> tuple[str, ...]:
-    """Write warnings: under 100 events or non-events, under 20 clusters, rows with scores of exactly 0 or 1; () for none."""
+    """Write warnings: under 100 events or non-events, under 20 clusters, rows with scores of exactly 0 or 1; () for none.
+
+    >>> _warnings(Cohort.of(tc.Predictions.from_probs([0.2, 1.0] * 200, [0, 1] * 200)), 200, 0)
+    ('200 rows have a score of exactly 0 or 1, which has no log odds; intercept and slope exclude them, all other numbers
+    include them',)
+    """
     notes = []
     fewest = min(cohort.events, cohort.rows - cohort.events)
     if fewest < _FEW_EVENTS:
@@ -507,9 +545,15 @@ def summarise_sites(
 def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogeneity | None:
     """Pool one number over sites by random-effects meta-analysis; None where fewer than two have a standard error above 0.
 
-    tau^2 solves sum (x - mean)^2 / (se^2 + tau^2) = k - 1 (Paule and Mandel 1982); the mean's interval is that of Hartung and
+    tau^2 solves sum (x - mean)^2 / (se^2 + tau^2) = k - 1 (Paule and Mandel 1982); the mean's interval is that of Hartung
+    and
     Knapp (2001) with k - 1 degrees of freedom, not narrower than that of a common effect; the prediction interval is mean -+
     t_(k-2) sqrt(tau^2 + se^2) (Higgins, Thompson and Spiegelhalter 2009; with two sites t_1). All are on `scale`.
+
+    >>> site = Quantity(1.0, 0.5, 1.5, 0.95, 0.25, "")
+    >>> pooled = pool_sites([site, site], "plain", 0.95)
+    >>> pooled.pooled.value, pooled.tau, pooled.i2, pooled.p_value
+    (1.0, 0.0, 0.0, 1.0)
     """
     from scipy.special import chdtrc
 
@@ -540,6 +584,10 @@ def _paule_mandel(x: Float64s, variance: Float64s) -> float:
     """Return Paule and Mandel's tau^2, at which Q = sum (x - mean)^2 / (variance + tau^2) is k - 1; 0 where Q(0) is not above.
 
     x and `variance` are (k,); the mean is weighted by 1 / (variance + tau^2).
+
+    >>> one = np.ones(2)
+    >>> round(_paule_mandel(np.array([0.0, 2.0]), one), 6), _paule_mandel(np.array([0.0, 1.0]), one)
+    (1.0, 0.0)
     """
     from scipy.optimize import brentq
 

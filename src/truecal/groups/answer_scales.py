@@ -73,6 +73,11 @@ class Category:
         """Whether all of the frequency's confidence interval lies in the word's interval (True) or outside (False).
 
         None where it lies in part inside, and without outputs.
+
+        >>> Category("likely", 0.6, 0.9, "both", 100, 0.5, 0.75, 0.7, outcome_low=0.62, outcome_high=0.78).holds
+        True
+        >>> Category("likely", 0.6, 0.9, "both", 100, 0.5, 0.75, 0.5, outcome_low=0.42, outcome_high=0.58).holds
+        False
         """
         if self.outcome_low is None or self.outcome_high is None:
             return None
@@ -127,12 +132,20 @@ class LikertReport(Tabular):
         return Frame(columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: "categories" (the rows of :meth:`frame`), "outside" and "level"."""
+        """Return plain values for JSON: "categories" (the rows of :meth:`frame`), "outside" and "level".
+
+        >>> LikertReport((), 2, 0.95).to_dict()
+        {'categories': [], 'outside': 2, 'level': 0.95}
+        """
         return {"categories": list(self.frame()), "outside": self.outside, "level": float(self.level)}
 
     @property
     def passed(self) -> bool:
-        """Whether no word has `holds` False; a category whose `outcome_low` is NaN does not pass."""
+        """Whether no word has `holds` False; a category whose `outcome_low` is NaN does not pass.
+
+        >>> LikertReport((Category("likely", 0.6, 1.0, "both", 0, 0.0),), 0, 0.95).passed
+        True
+        """
         return not any(c.holds is False or c.outcome_low != c.outcome_low for c in self.categories)
 
     @property
@@ -157,11 +170,25 @@ class LikertReport(Tabular):
         )
 
     def _headline(self) -> str:
-        """Write the numbers of predictions and words: "3000 predictions in 3 categories, 2 outside", without the end if 0 are."""
+        """Write the numbers of predictions and words, without the end if none is outside.
+
+        >>> words = Category("rare", 0.0, 0.4, "both", 100, 0.25), Category("likely", 0.6, 1.0, "both", 300, 0.75)
+        >>> LikertReport(words, 20, 0.95)._headline()
+        '400 predictions in 2 categories, 20 outside'
+        """
         outside = f", {self.outside} outside" if self.outside else ""
         return f"{sum(c.count for c in self.categories)} predictions in {len(self.categories)} categories{outside}"
 
     def __str__(self) -> str:
+        """Write a table with a line per word: its interval, outputs, observed frequency, error outside the interval and
+        verdict.
+
+        A word without outputs has name, interval and 0 alone.
+
+        >>> print(LikertReport((Category("likely", 0.6, 1.0, "both", 0, 0.0),), 0, 0.95))
+        category      interval          count  observed                  error outside the interval  holds
+        likely        0.6 to 1              0
+        """
         lines = [
             f"{'category':<14}{'interval':<15}{'count':>8}  {'observed':<26}{'error outside the interval':<26}  holds"
         ]
@@ -309,6 +336,9 @@ def check_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, tup
     """Return (word, (low, high)) of a scale by ascending interval; intervals may touch.
 
     Refuses an empty scale, ends that are not probabilities in order, single points, and intervals that overlap.
+
+    >>> check_scale({"likely": (0.6, 1), "unlikely": (0, 0.4)})
+    [('unlikely', (0.0, 0.4)), ('likely', (0.6, 1.0))]
     """
     if not isinstance(scale, Mapping) or not scale:
         raise InputError(f"scale must name intervals, such as {{'low': (0, 0.33), 'high': (0.66, 1)}}, not {scale!r}")

@@ -60,7 +60,11 @@ class GroupedSketches(Protocol):
 
 
 def _redraw_count(level: float, groups: int) -> int:
-    """Return the number of redraws: 999 for up to 200 groups, else 199, and at least ceil(10 / (1 - level)) - 1."""
+    """Return the number of redraws: 999 for up to 200 groups, else 199, and at least ceil(10 / (1 - level)) - 1.
+
+    >>> _redraw_count(0.95, 10), _redraw_count(0.95, 500), _redraw_count(0.999, 10)
+    (999, 199, 9999)
+    """
     return max(999 if groups <= _FEW_GROUPS else 199, int(np.ceil(10 / (1 - level) - 1e-9)) - 1)
 
 
@@ -114,8 +118,12 @@ def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) 
 def _ranges(values: NDArray[Any], name: str, cuts: Sequence[float]) -> tuple[list[str], Indices]:
     """Return the names of the ranges between increasing cuts, "missing" last, and the index of the range of every value.
 
-    A value on a cut belongs to the range above it, NaN to "missing". Refuses columns that are not numbers, and cuts that do not
+    A value on a cut belongs to the range above it, NaN to "missing". Refuses columns that are not numbers, and cuts that do
+    not
     increase.
+
+    >>> _ranges(np.array([39.0, 40.0, np.nan]), "age", [40, 65])
+    (['below 40', '40 to below 65', 'from 65', 'missing'], array([0, 1, 3]))
     """
     edges = validation.as_floats(list(cuts), "cuts")
     if values.ndim != 1 or values.dtype.kind not in "iuf":
@@ -165,8 +173,10 @@ class Subgroups(Tabular):
 
     @property
     def flagged(self) -> NDArray[np.bool_]:
-        """Which groups are miscalibrated at `level` for all of them together, shape (groups,): adjusted p-value at most 1 -
-        level.
+        """Which groups are miscalibrated at `level` for all of them together: adjusted p-value at most 1 - level, shape
+        (groups,).
+
+        False where it is NaN, as for groups too small to test.
         """
         return self.adjusted <= 1 - self.level
 
@@ -231,8 +241,9 @@ class Subgroups(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: "by", "level", "groups" (the rows of :meth:`frame`) and "overall" (the error of all
-        rows).
+        """Return plain values for JSON: "by", "level", "groups" (the rows of :meth:`frame`) and "overall" (error of all rows,
+        by
+        `Estimate.to_dict`).
         """
         return {
             "by": list(self.by),
@@ -246,6 +257,12 @@ class Subgroups(Tabular):
         return f"{len(self.names)} groups by {' x '.join(self.by)}, {int(self.flagged.sum())} miscalibrated at {self.level:.0%}"
 
     def __str__(self) -> str:
+        """Write a table with a line per group: rows, error with its interval, adjusted p-value, and "miscalibrated" where
+        it is
+        flagged.
+
+        A group too small to test has "too few rows to test" in place of these.
+        """
         lines = [f"{' x '.join(self.by):<24}{'n':>8}  {'error':<26}{'adjusted p':>11}"]
         for name, count, estimate, p in zip(self.names, self.counts, self.estimates, self.adjusted, strict=True):
             if estimate is None:
@@ -400,6 +417,10 @@ def _lower_to_zero(estimate: tc.Estimate, adjusted: float, level: float) -> tc.E
     """Return the estimate of a group with its interval from 0 unless the adjusted p-value is at most 1 - level.
 
     Unchanged without an interval, and where the p-value is NaN.
+
+    >>> estimate = tc.measure(tc.Predictions.from_probs([0.2, 0.8] * 50, [1, 0] * 50))
+    >>> float(_lower_to_zero(estimate, 0.2, 0.95).interval.low), _lower_to_zero(estimate, 0.01, 0.95) is estimate
+    (0.0, True)
     """
     interval = estimate.interval
     if interval is None or adjusted <= 1 - level or np.isnan(adjusted) or float(interval.low) == 0:

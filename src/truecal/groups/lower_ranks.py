@@ -49,6 +49,7 @@ class BeyondTop(Tabular):
         return self.by_k
 
     def __str__(self) -> str:
+        """Write the number of methods, the name of the baseline, and the table `by_k`."""
         return f"{len(self.by_method)} methods beside {self.baseline!r}, by the number of most probable classes\n{self.by_k}"
 
 
@@ -156,13 +157,24 @@ def first_ranks(top: Sample, k: int) -> Sample:
     """Return the sample of the k most probable classes from a top-K sample, K >= k.
 
     Probabilities are its first k columns; labels are ranks from 0, and k stands for all other classes.
+
+    >>> preds = tc.Predictions.from_probs([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]], [0, 0])
+    >>> sample = first_ranks(tc.TopK(2).sample(preds), 1)
+    >>> sample.probs, sample.labels
+    (array([[0.5],
+           [0.5]]), array([0, 1]))
     """
     names, outcomes = (*top.names[:k], top.names[-1]), np.minimum(top.labels, k)
     return replace(top, scores=top.probs[:, :k], outcomes=outcomes, names=names, implied=k, event=0)
 
 
 def _limits(estimate: tc.Estimate, names: tuple[str, str, str]) -> dict[str, float]:
-    """Return value, lower and upper limit of an estimate with an interval, under three `names`."""
+    """Return value, lower and upper limit of an estimate with an interval, under three `names`.
+
+    >>> estimate = tc.measure(tc.Predictions.from_probs([0.2, 0.8] * 50, [0, 1] * 50))
+    >>> list(_limits(estimate, ("error", "low", "high")))
+    ['error', 'low', 'high']
+    """
     assert estimate.interval is not None
     values = (estimate.value, estimate.interval.low, estimate.interval.high)
     return {name: float(value) for name, value in zip(names, values, strict=True)}
@@ -188,12 +200,20 @@ def entropy(preds: tc.Predictions) -> Float64s:
 
 
 def _rank_confidence(preds: tc.Predictions, k: int) -> Floats:
-    """Compute the weighted mean probability of the i-th most probable class, i = 1..k, shape (k,)."""
+    """Compute the weighted mean probability of the i-th most probable class, i = 1..k, shape (k,).
+
+    >>> _rank_confidence(tc.Predictions.from_probs([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]], [0, 2]), 2)
+    array([0.6 , 0.25])
+    """
     return np.average(tc.TopK(k).sample(preds).probs, axis=0, weights=preds.weights)
 
 
 def _check_ks(ks: Sequence[int], classes: int) -> list[int]:
-    """Return the distinct k, ascending; refuse none, and those that are no whole numbers from 1 to the number of classes."""
+    """Return the distinct k, ascending; refuse none, and those that are no whole numbers from 1 to the number of classes.
+
+    >>> _check_ks([5, 1, 5], 10)
+    [1, 5]
+    """
     if not hasattr(ks, "__len__") or len(ks) == 0:
         raise InputError(f"give a list with at least one k, such as ks=[1, 5], not {ks!r}")
     for k in ks:
@@ -207,6 +227,10 @@ def _check_methods(methods: Mapping[str, tc.Predictions], baseline: str | None) 
     """Return the name of the baseline (None: the first method).
 
     Refuses an empty mapping, an unknown baseline, and methods of other labels or another number of classes.
+
+    >>> preds = tc.Predictions.from_probs([0.2, 0.8], [0, 1])
+    >>> _check_methods({"raw": preds, "scaled": preds}, None)
+    'raw'
     """
     if not isinstance(methods, Mapping) or not methods:
         raise InputError("methods must be a mapping such as {'raw': predictions, 'temperature': predictions}")

@@ -304,6 +304,9 @@ class Audit(Tabular):
         return f"{significant} They overlap: {subject} {explained}."
 
     def __str__(self) -> str:
+        """Write the summary, then a table of segments in the order of the tree, two spaces to the right per depth, then the
+        notes.
+        """
         lines = [self.summary()]
         rows = [("  " * depth + s.name, s) for depth, s in self.tree()]
         width = max([len(name) for name, _ in rows] + [7])
@@ -451,9 +454,13 @@ def audit(
 
 
 def _smallest_segment(records: Records, min_rows: int | None) -> int:
-    """Return the fewest rows of a tested segment: `min_rows`, or 50 and at least a thousandth of all rows.
+    """Return the fewest rows of a tested segment: `min_rows`, or without it the larger of 50 and rows // 1000.
 
     Refuses a `min_rows` below 2 and more rows than there are.
+
+    >>> rows = Records.of(np.linspace(0, 1, 90_000), np.zeros(90_000), {})
+    >>> _smallest_segment(rows, None), _smallest_segment(rows, 20)
+    (90, 20)
     """
     total = float(records.count.sum())
     if min_rows is not None:
@@ -501,6 +508,12 @@ def _reduce_depth(columns: int, depth: int, notes: list[str]) -> int:
     """Return `depth`, at most `columns`, lowered while so many columns have more than 600 sets of this size.
 
     A lowered depth is stated in a note added to `notes`.
+
+    >>> notes = []
+    >>> _reduce_depth(3, 5, notes), _reduce_depth(40, 2, notes)  # 780 pairs of columns
+    (3, 1)
+    >>> notes
+    ['40 columns have 780 sets of 2: searched to depth 1; name fewer columns with by=']
     """
     depth = min(depth, columns)
     reduced = depth
@@ -580,6 +593,11 @@ def _region(edges: Float64s, contrast: int) -> str:
     """Write the range of scores that a contrast compares, such as "scores from 0.2 to below 0.5".
 
     `contrast` is an index into CONTRASTS, `edges`, shape (3,), the scores between quarters.
+
+    >>> edges = np.array([0.2, 0.5, 0.8])
+    >>> [_region(edges, contrast) for contrast in range(len(CONTRASTS))]
+    ['all scores', 'scores below 0.5', 'scores from 0.5', 'scores below 0.2', 'scores from 0.2 to below 0.5', 'scores from
+    0.5 to below 0.8', 'scores from 0.8', 'low against high scores']
     """
     if contrast == 0:
         return "all scores"

@@ -103,7 +103,7 @@ class SegmentTests:
 
     @property
     def records(self) -> Records:
-        """The records that are tested."""
+        """Records that are tested: those of `sums`."""
         return self.sums.records
 
     @property
@@ -147,7 +147,11 @@ def normal_score(z: NDArray[Any], skewness: NDArray[Any]) -> NDArray[Any]:
 
 
 def log_evidence(z: NDArray[Any], log_multiplicity: NDArray[Any]) -> NDArray[Any]:
-    """Compute u = z^2/2 + max(log|z|, 0) - log_multiplicity, elementwise, which increases with |z|."""
+    """Compute u = z^2/2 + max(log|z|, 0) - log_multiplicity, elementwise, which increases with |z|.
+
+    >>> log_evidence(np.array([-2.0, 0.5]), np.array([1.0, 1.0])).round(4)
+    array([ 1.6931, -0.875 ])
+    """
     size = np.abs(z)
     return size * size / 2 + np.log(np.maximum(size, 1)) - log_multiplicity
 
@@ -239,6 +243,9 @@ def _quantile(maxima: Float64s, level: float) -> float:
     """Return the smallest u with (1 + number of maxima >= u) / (1 + redraws) <= 1 - level; infinite if there is none.
 
     `maxima` is (redraws,), in any order; u is above the next smaller one by the rounding error.
+
+    >>> round(_quantile(np.arange(1.0, 20.0), 0.9), 4), _quantile(np.arange(3.0), 0.95)  # (1 + 1) / 20 from just above 18 on
+    (18.0001, inf)
     """
     exceedances = _max_exceedances(len(maxima), level)
     return float(np.sort(maxima)[-1 - exceedances]) + _ROUNDING if exceedances >= 0 else np.inf
@@ -407,6 +414,10 @@ def _likelihood_limits(score: Float64s, mass: Float64s, ones: float, critical: f
     """Compute profile-likelihood limits of mean outcome minus mean score, for scores in (0, 1) of `mass` rows each.
 
     `ones` is the number of positive outcomes. A limit that the likelihood does not reach lies 30 log odds from the maximum.
+
+    >>> low, high = _likelihood_limits(np.array([0.5]), np.array([100.0]), 60.0, 1.96)
+    >>> round(low, 4), round(high, 4)  # around 0.6 - 0.5
+    (0.0023, 0.1926)
     """
 
     def expected_ones(shift: float) -> float:
@@ -428,7 +439,11 @@ def _likelihood_limits(score: Float64s, mass: Float64s, ones: float, critical: f
 
 
 def _root(function: Callable[[float], float], start: float, end: float) -> float:
-    """Find the root of a monotone function between two points; without one, the point at which it is nearer to 0."""
+    """Find the root of a monotone function between two points; without one, the point at which it is nearer to 0.
+
+    >>> round(_root(lambda x: x**2 - 2, 0.0, 2.0), 6), _root(lambda x: x + 1, 0.0, 2.0)
+    (1.414214, 0.0)
+    """
     from scipy.optimize import brentq
 
     first, last = function(start), function(end)

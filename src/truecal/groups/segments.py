@@ -65,7 +65,12 @@ class Level:
         return ~missing & (~chosen if self.kind == "other" else chosen)
 
     def record(self) -> dict[str, Any]:
-        """Return the fields by name for JSON: "column", "text", "kind", "values" (a list), "low" and "high" (an open end: None)."""
+        """Return the fields by name for JSON: "column", "text", "kind", "values" (a list), "low" and "high" (an open end:
+        None).
+
+        >>> Level("age", "below 30", "range", high=30).record()
+        {'column': 'age', 'text': 'below 30', 'kind': 'range', 'values': [], 'low': None, 'high': 30}
+        """
         ends = (None if np.isinf(end) else end for end in (self.low, self.high))
         return {
             "column": self.column,
@@ -77,7 +82,12 @@ class Level:
 
     @classmethod
     def of(cls, content: Any) -> Level:
-        """Read a level from the values that :meth:`record` returns; raise FileError for anything else."""
+        """Read a level from the values that :meth:`record` returns; raise FileError for anything else.
+
+        >>> level = Level("age", "below 30", "range", high=30)
+        >>> Level.of(level.record()) == level
+        True
+        """
         if not isinstance(content, dict) or content.keys() != {"column", "text", "kind", "values", "low", "high"}:
             raise FileError("a level must be an object with column, text, kind, values, low and high")
         ends, values = (content["low"], content["high"]), content["values"]
@@ -145,6 +155,13 @@ def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
     """Return a column as floats and the mask of missing values, both (n,); None and the mask for text and objects.
 
     Times are in microseconds (since 1970 for dates), 0 where missing.
+
+    >>> _numbers(np.array([1.5, np.nan]))
+    (array([1.5, nan]), array([False,  True]))
+    >>> _numbers(np.array(["1970-01-02", "NaT"], "M8[D]"))
+    (array([8.64e+10, 0.00e+00]), array([False,  True]))
+    >>> _numbers(np.array(["a", None], object))
+    (None, array([False,  True]))
     """
     kind = values.dtype.kind
     if kind in "mM":
@@ -172,7 +189,11 @@ def _texts(values: NDArray[Any]) -> tuple[list[str], Indices]:
 
 
 def _text(value: object) -> str:
-    """Return a value as text: whole floats without decimals, other floats with up to 6 digits."""
+    """Return a value as text: whole floats without decimals, other floats with up to 6 digits.
+
+    >>> _text(3.0), _text(0.12345678), _text(3), _text("a")
+    ('3', '0.123457', '3', 'a')
+    """
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() else f"{value:g}"
     return str(value)
@@ -181,8 +202,13 @@ def _text(value: object) -> str:
 def _categories(name: str, names: Sequence[str], position: Indices, counts: Float64s, smallest: float) -> Column:
     """Make the levels of a column of categories: at most 50, the most frequent with at least `smallest` rows.
 
-    `position` (n,) is the position of each entry in `names`, `counts` (n,) the number of its rows. Listed levels are in the order
+    `position` (n,) is the position of each entry in `names`, `counts` (n,) the number of its rows. Listed levels are in the
+    order
     of their names; all other values form a last level, and a note counts them.
+
+    >>> column = _categories("site", ["a", "b", "c"], np.array([0, 0, 1, 2]), np.ones(4), 2)
+    >>> [level.text for level in column.levels], column.codes, column.notes
+    (['a', '2 other values'], array([0, 0, 1, 1], dtype=int32), ("column 'site': 2 rare values (2 rows) are tested together",))
     """
     size = np.bincount(position, counts, len(names))
     listed = np.argsort(-size, kind="stable")[:MAX_LEVELS]
@@ -203,8 +229,13 @@ def _categories(name: str, names: Sequence[str], position: Indices, counts: Floa
 def _cut(name: str, numbers: Float64s, counts: Float64s, kind: str) -> Column:
     """Make the levels of a column of numbers: ranges between the distinct quintiles of the rows, lower end included.
 
-    `kind` is the dtype kind, by which edges are written. A value that takes up four fifths of the rows and is the smallest has
+    `kind` is the dtype kind, by which edges are written. A value that takes up four fifths of the rows and is the smallest
+    has
     one range, all larger values the other.
+
+    >>> column = _cut("age", np.arange(10.0), np.ones(10), "f")
+    >>> [level.text for level in column.levels], column.codes
+    (['below 2', '2 to below 4', '4 to below 6', '6 to below 8', 'from 8'], array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4], dtype=int32))
     """
     order = np.argsort(numbers, kind="stable")
     ascending, cumulative = numbers[order], np.cumsum(counts[order])
@@ -227,6 +258,9 @@ def _edge_text(edge: float, kind: str) -> str:
     """Write an edge as text by the dtype kind of its column: a date ("M", microseconds since 1970), seconds ("m") or a number.
 
     Seconds, from microseconds, and numbers have up to 6 significant digits.
+
+    >>> _edge_text(86_400_000_000.0, "M"), _edge_text(1_500_000.0, "m"), _edge_text(0.25, "f")
+    ('1970-01-02T00:00:00', '1.5 s', '0.25')
     """
     if kind == "M":
         return str(np.datetime64(int(edge), "us")).removesuffix(".000000")
@@ -286,6 +320,9 @@ class Records:
         """Make records, of one row and weight 1 each by default, with the edges between quarters of the rows by score.
 
         An edge is the first score at which more than 1/4, 2/4 or 3/4 of the rows are at or below.
+
+        >>> Records.of(np.array([0.1, 0.3, 0.6, 0.8]), np.array([0.0, 1.0, 1.0, 1.0]), {}).edges
+        array([0.3, 0.6, 0.8])
         """
         count, weight = (np.ones(len(score)) if values is None else values for values in (count, weight))
         order = np.argsort(score, kind="stable")
@@ -295,31 +332,52 @@ class Records:
         return cls(score, ones, count, weight, columns, edges, unit, class_column)
 
     def __len__(self) -> int:
+        """Return the number of records."""
         return len(self.score)
 
     @cached_property
     def mass(self) -> Float64s:
-        """Count times weight of every record, shape (records,)."""
+        """Count times weight of every record, shape (records,).
+
+        >>> zeros = np.zeros(2)
+        >>> Records.of(zeros, zeros, {}, count=np.array([3.0, 1.0]), weight=np.array([0.5, 2.0])).mass
+        array([1.5, 2. ])
+        """
         return self.count * self.weight
 
     @cached_property
     def weighted(self) -> bool:
-        """Whether any record has a weight other than 1."""
+        """Whether any record has a weight other than 1.
+
+        >>> Records.of(np.zeros(2), np.zeros(2), {}, count=np.array([3.0, 1.0])).weighted
+        False
+        """
         return bool((self.weight != 1).any())
 
     @cached_property
     def region(self) -> NDArray[np.intp]:
-        """Quarter of the scores of every record, 0 to 3, shape (records,); a score on an edge belongs to the quarter above."""
+        """Quarter of the scores of every record, 0 to 3, shape (records,); a score on an edge belongs to the quarter above.
+
+        >>> Records.of(np.array([0.1, 0.3, 0.6, 0.8]), np.zeros(4), {}).region
+        array([0, 1, 2, 3])
+        """
         return np.searchsorted(self.edges, self.score, "right")
 
     def residual(self, score: Float64s) -> Float64s:
-        """Compute w (ones - n score) of every record for any scores (records,), w the weight and n the count of rows."""
+        """Compute w (ones - n score) of every record for any scores (records,), w the weight and n the count of rows.
+
+        >>> Records.of(np.array([0.25]), np.array([3.0]), {}, count=np.array([4.0])).residual(np.array([0.5]))  # 3 - 4 x 0.5
+        array([1.])
+        """
         return self.weight * (self.ones - self.count * score)
 
     def moments(self, score: Float64s) -> Float64s:
         """Compute the second and third cumulant of every residual if its `score` c (records,) is true, shape (records, 2).
 
         They are w^2 n c (1 - c) and w^3 n c (1 - c) (1 - 2 c), w the weight and n the count of rows.
+
+        >>> Records.of(np.array([0.25]), np.array([3.0]), {}, count=np.array([4.0])).moments(np.array([0.25]))
+        array([[0.75 , 0.375]])
         """
         second = self.weight * self.mass * score * (1 - score)
         return np.stack([second, self.weight * second * (1 - 2 * score)], axis=1)
@@ -368,7 +426,7 @@ def records_of_groups(groups: GroupedSketches) -> Records:
         raise InputError("the scan was not grouped; name the columns to audit: tc.scan(..., by=[...])")
     if any(len(parts) > 1 for parts in groups.sketches.values()):
         raise InputError(
-            "a scan of all classes does not hold which outcomes belong to one row; audit tc.OneClass(name) or TopLabel()"
+            "a scan of all classes does not store which outcomes belong to one row; audit tc.OneClass(name) or TopLabel()"
         )
     keys = sorted(groups.sketches, key=repr)  # redraws depend on the order, which differs between engines
     sketches = [groups.sketches[key][0] for key in keys]
@@ -426,13 +484,21 @@ def join_records(records: Records, columns: Sequence[Column]) -> tuple[Records, 
 
 
 def _sums(sketch: tc.Sketch) -> tuple[Float64s, Float64s, Float64s]:
-    """Return the sums of weights, of weighted ones and of weighted scores in every cell of a sketch, (cells,) each."""
+    """Return the sums of weights, of weighted ones and of weighted scores in every cell of a sketch, (cells,) each.
+
+    >>> _sums(tc.Sketch.from_arrays([0.25, 0.25, 0.5], [0, 1, 1]))
+    (array([2., 1.]), array([1., 1.]), array([0.5, 0.5]))
+    """
     w, y, r = (sketch.sums[name] for name in ("w", "y", "r"))
     return w, y, w * sketch.edges + r
 
 
 def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of objects as floats (None as NaN) if all values are int or float, as bool if all are, else unchanged."""
+    """Return a column of objects as floats (None as NaN) if all values are int or float, as bool if all are, else unchanged.
+
+    >>> _as_numbers(np.array([1, None], object)), _as_numbers(np.array([True, False], object))
+    (array([ 1., nan]), array([ True, False]))
+    """
     kinds = {type(v) for v in values.tolist() if v is not None}
     if kinds <= {int, float}:
         return np.array([np.nan if v is None else v for v in values.tolist()], np.float64)
@@ -469,6 +535,16 @@ class SegmentSums:
     """
 
     def __init__(self, records: Records, columns: Sequence[Column], depth: int, smallest: int) -> None:
+        """Find the segments of up to `depth` columns that have at least `smallest` rows.
+
+        >>> levels = tuple(Level("site", name, "value", (name,)) for name in ("a", "b"))
+        >>> site = Column("site", levels, np.array([0, 0, 1, 0]))
+        >>> rows = Records.of(np.array([0.1, 0.3, 0.6, 0.8]), np.zeros(4), {})
+        >>> sums = SegmentSums(rows, [site], 1, 2)
+        >>> [sums.levels(i) for i in range(len(sums))], sums.rows  # site a, and all rows; site b has one row
+        ([((0, 0),), ()], array([[1., 1., 0., 1.],
+               [1., 1., 1., 1.]]))
+        """
         self.records, self.columns, self.max_depth, self.smallest = records, columns, depth, smallest
         self._sizes = [len(column.levels) for column in columns]
         # One sparse product sums over the combinations of `depth` columns; tables of fewer columns are sums of these.
@@ -483,6 +559,7 @@ class SegmentSums:
         self.rows: Float64s = self(records.count[:, None])[..., 0].astype(np.float64)
 
     def __len__(self) -> int:
+        """Return the number of segments."""
         return len(self._cell)
 
     def __call__(self, values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:

@@ -50,7 +50,11 @@ class ScoreCurve(ABC):
         """
 
     def __call__(self, c: npt.ArrayLike) -> Array:
-        """Evaluate the curve at scores; refuse scores outside [0, 1]."""
+        """Evaluate the curve at scores; refuse scores outside [0, 1].
+
+        >>> Power(2.0)([0.5, 1.0])
+        array([0.25, 1.  ])
+        """
         scores = validation.as_floats(c, "scores").astype(np.float64)
         validation.refuse_outside_unit(scores, "scores")
         return self.at(scores, 1.0 - scores)
@@ -67,6 +71,9 @@ class ScoreCurve(ABC):
         ------
         InputError
             If the curve is not strictly increasing and does not define its intervals, as `Steps` does.
+
+        >>> Power(2.0).merged()
+        []
         """
         # checked on a grid within [0.001, 0.999]: nearer to the ends float64 may round a rising map to equal values
         if np.any(np.diff(self(np.linspace(0.001, 0.999, 999))) <= 0):
@@ -82,7 +89,11 @@ Stretches = tuple[tuple[float, float], ...]
 
 
 def as_curve(curve: ScoreCurve | Callable[[Array], Array], name: str) -> ScoreCurve:
-    """Return a curve unchanged and a function of scores as `AnyCurve`; refuse others, by the name of the argument."""
+    """Return a curve unchanged and a function of scores as `AnyCurve`; refuse others, by the name of the argument.
+
+    >>> as_curve(lambda c: c**2, "curve")([0.5])
+    array([0.25])
+    """
     if isinstance(curve, ScoreCurve):
         return curve
     if not callable(curve):
@@ -120,7 +131,12 @@ class Identity(ScoreCurve):
 
 
 def transform(name: Function, c: Array, rest: Array) -> Array:
-    """Compute log c, logflip c = log(1 - c) or logit c = log c - log(1 - c), from c and rest = 1 - c; infinite at the ends."""
+    """Compute log c, logflip c = log(1 - c) or logit c = log c - log(1 - c), from c and rest = 1 - c; infinite at the ends.
+
+    >>> c = np.array([0.25, 1.0])
+    >>> transform("logit", c, 1 - c).round(4), transform("logflip", c, 1 - c).round(4)
+    (array([-1.0986,     inf]), array([-0.2877,    -inf]))
+    """
     with np.errstate(divide="ignore"):
         if name == "logflip":
             return np.log(rest)
@@ -130,7 +146,11 @@ def transform(name: Function, c: Array, rest: Array) -> Array:
 
 
 def inverse_link(name: Function, eta: Array) -> Array:
-    """Invert a transform, elementwise: exp(eta) of log, 1 - exp(eta) of logflip, 1 / (1 + exp(-eta)) of logit."""
+    """Invert a transform, elementwise: exp(eta) of log, 1 - exp(eta) of logflip, 1 / (1 + exp(-eta)) of logit.
+
+    >>> inverse_link("log", np.log([0.25])), inverse_link("logflip", np.log([0.25])), inverse_link("logit", np.array([0.0]))
+    (array([0.25]), array([0.75]), array([0.5]))
+    """
     if name == "log":
         return np.exp(eta)
     if name == "logflip":
@@ -176,7 +196,13 @@ class GLM(ScoreCurve):
     b1: float
 
     def __post_init__(self) -> None:
-        """Refuse an unknown link or transform, and coefficients beyond 1e100."""
+        """Refuse an unknown link or transform, and coefficients beyond 1e100.
+
+        >>> GLM("probit", "log", 0.0, 1.0)
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: unknown link 'probit': use one of log, logflip, logit
+        """
         for kind, name in (("link", self.link), ("transform", self.transform)):
             if name not in get_args(Function):
                 raise InputError(f"unknown {kind} {name!r}: use one of {', '.join(get_args(Function))}")
@@ -236,7 +262,13 @@ class Power(ScoreCurve):
     d: float
 
     def __post_init__(self) -> None:
-        """Refuse an exponent that is not a finite number above 0."""
+        """Refuse an exponent that is not a finite number above 0.
+
+        >>> Power(0.0)
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: the exponent of a Power curve must be > 0, not 0.0
+        """
         if not (isfinite(self.d) and self.d > 0):
             raise InputError(f"the exponent of a Power curve must be > 0, not {self.d!r}")
 
@@ -429,7 +461,13 @@ class Steps(ScoreCurve):
     values: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse edges that do not rise inside (0, 1), or are not one fewer than the values."""
+        """Refuse edges that do not rise inside (0, 1), or are not one fewer than the values.
+
+        >>> Steps((0.5, 0.3), (0.1, 0.2, 0.3))
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: the edges of Steps must rise and lie strictly between 0 and 1, not (0.5, 0.3)
+        """
         if len(self.values) != len(self.edges) + 1:
             raise InputError(f"Steps need one value more than edges, not {len(self.values)} and {len(self.edges)}")
         ends = np.array([0.0, *self.edges, 1.0])
@@ -460,6 +498,9 @@ class Steps(ScoreCurve):
         -------
         list of tuple
             For each distinct value, its half-open intervals (low, high), from 0.0 to infinity.
+
+        >>> Steps((0.3, 0.6), (0.1, 0.5, 0.1)).merged()
+        [((0.0, 0.3), (0.6, inf)), ((0.3, 0.6),)]
         """
         ends = (0.0, *self.edges, np.inf)
         groups: dict[float, Stretches] = {}

@@ -32,17 +32,29 @@ class Rate:
 
     @property
     def rate(self) -> float:
-        """Share of the simulated datasets, hits / m."""
+        """Share of the simulated datasets, hits / m.
+
+        >>> Rate(5, 100).rate
+        0.05
+        """
         return self.hits / self.m
 
     @property
     def standard_error(self) -> float:
-        """Monte-Carlo standard error sqrt(p (1 - p) / m), with p = (hits + 1) / (m + 2), which is not 0 for 0 or m hits."""
+        """Monte-Carlo standard error sqrt(p (1 - p) / m), with p = (hits + 1) / (m + 2), which is not 0 for 0 or m hits.
+
+        >>> round(Rate(0, 98).standard_error, 5)  # sqrt(0.01 x 0.99 / 98)
+        0.01005
+        """
         p = (self.hits + 1) / (self.m + 2)
         return sqrt(p * (1 - p) / self.m)
 
     def __float__(self) -> float:
-        """Return the rate."""
+        """Return the rate.
+
+        >>> float(Rate(5, 100))
+        0.05
+        """
         return self.rate
 
 
@@ -115,7 +127,11 @@ class Detection(Rate):
 
     @property
     def standard_error(self) -> float:
-        """Monte-Carlo standard error of the rate: the root of the sum of squares of the binomial one and `critical_share`."""
+        """Monte-Carlo standard error of the rate: the root of the sum of squares of the binomial one and `critical_share`.
+
+        >>> Detection(0, 98, 0.05, critical_share=1.0).standard_error == (Rate(0, 98).standard_error ** 2 + 1) ** 0.5
+        True
+        """
         return sqrt(super().standard_error ** 2 + self.critical_share**2)
 
 
@@ -198,6 +214,9 @@ def contains(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
     """Decide which intervals contain the true error, to within 1e-9, shape (m,).
 
     `bounds`, shape (3, m), has rows of estimates, lower limits and upper limits.
+
+    >>> contains(np.array([[0.1, 0.2], [0.05, 0.15], [0.15, 0.25]]), 0.1)
+    array([ True, False])
     """
     return np.asarray((bounds[1] <= truth + 1e-9) & (truth - 1e-9 <= bounds[2]))
 
@@ -427,6 +446,11 @@ class SamplesNeeded:
     curve: dict[int, float]
 
     def __str__(self) -> str:
+        """Write n, the error, the target, and the limits of n.
+
+        >>> print(SamplesNeeded(1200, 1100, 1300, 0.9, 0.05, {}, {}))
+        about n = 1,200 rows detect an error of 0.05 with probability 0.9; simulation error: 1,100 to 1,300 rows (95%)
+        """
         return (
             f"about n = {self.n:,} rows detect an error of {self.error:g} with probability {self.target:g}; simulation error: "
             f"{self.low:,} to {self.high:,} rows (95%)"
@@ -507,7 +531,10 @@ def samples_needed(
         low, high = 0, 64
         while not reached(high):
             if high >= MAX_ROWS:
-                raise InputError(f"an error of {error:g} needs more than {high:,} rows for power {target:g}; too small")
+                raise InputError(
+                    f"an error of {error:g} needs more than {high:,} rows for power {target:g}; "
+                    "choose a larger error or a lower power"
+                )
             low, high = high, 2 * high
         while low and high > 1.1 * low:
             middle = round(sqrt(low * high))
@@ -527,7 +554,11 @@ def samples_needed(
 
 
 def _fit_monotone(rates: Array, errors: Array) -> Array:
-    """Fit non-decreasing powers to rates (k,), clipped to [0, 1], by least squares with weights 1 / error^2; shape (k,)."""
+    """Fit non-decreasing powers to rates (k,), clipped to [0, 1], by least squares with weights 1 / error^2; shape (k,).
+
+    >>> _fit_monotone(np.array([0.2, 0.6, 0.4]), np.array([0.1, 0.1, 0.1]))
+    array([0.2, 0.5, 0.5])
+    """
     from scipy.optimize import isotonic_regression
 
     return np.asarray(isotonic_regression(np.clip(rates, 0.0, 1.0), weights=errors**-2.0).x)
@@ -537,6 +568,9 @@ def _solve_size(sizes: Array, curve: Array, target: float) -> float:
     """Solve for the n at which a curve of powers, linear in log n, reaches the target; at most the last n, at least the first.
 
     `sizes` (k,) ascend, `curve` (k,) are their powers, which do not decrease.
+
+    >>> round(_solve_size(np.array([100.0, 400.0]), np.array([0.2, 0.8]), 0.5), 6)  # halfway between the logarithms
+    200.0
     """
     k = int(np.searchsorted(curve, target))
     if k == 0 or k == len(curve):

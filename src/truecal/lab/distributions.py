@@ -71,7 +71,12 @@ def integrate(pieces: Iterable[Piece], integrand: Integrand) -> float:
 
 
 def _integrate_piece(piece: Piece, integrand: Integrand) -> float:
-    """Integrate integrand(c, 1 - c) over one piece by Gauss-Legendre panels, halved until halves and whole agree to 1e-13."""
+    """Integrate integrand(c, 1 - c) over one piece by Gauss-Legendre panels, halved until halves and whole agree to 1e-13.
+
+    >>> flat = Piece(0.0, 1.0, lambda t: (t, 1 - t, np.ones_like(t)))
+    >>> round(_integrate_piece(flat, lambda c, rest: c**2), 12)
+    0.333333333333
+    """
     edges = np.linspace(piece.low, piece.high, _FIRST_PANELS + 1)
     low, high = edges[:-1], edges[1:]
     whole, _ = _panel_sums(piece, integrand, low, high)
@@ -93,6 +98,11 @@ def _panel_sums(piece: Piece, integrand: Integrand, low: Array, high: Array) -> 
     """Integrate over each panel [low, high], (panels,); return also bounds (panels,) for a jump that the nodes do not see.
 
     The bound is the mismatch between the ends and the polynomial through the nodes, times the width beyond the outer nodes.
+
+    >>> flat = Piece(0.0, 1.0, lambda t: (t, 1 - t, np.ones_like(t)))
+    >>> sums, unseen = _panel_sums(flat, lambda c, rest: c, np.array([0.0, 0.5]), np.array([0.5, 1.0]))
+    >>> sums.round(12), unseen.round(12)
+    (array([0.125, 0.375]), array([0., 0.]))
     """
     half = 0.5 * (high - low)[:, None]
     t = 0.5 * (high + low)[:, None] + half * np.concatenate([_NODES, (1 - _NUDGE) * _ENDS])
@@ -134,6 +144,9 @@ def _interpolate_logits(table: Array, u: Array) -> Array:
     """Interpolate logit c, the u-quantile of the scores, at u (n,) in [0, 1), shape (n,); u below 2^-54 counts as 2^-54.
 
     `table` (4, panels) holds the coefficients of `_tabulate_quantiles`.
+
+    >>> _interpolate_logits(_tabulate_quantiles(1.0, 1.0), np.array([0.5, 0.75])).round(6)  # uniform: logit u itself
+    array([0.      , 1.098612])
     """
     position = np.maximum(u, _MIN_UNIFORM)
     position /= 1.0 - position
@@ -151,9 +164,13 @@ def _interpolate_logits(table: Array, u: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _tabulate_quantiles(alpha: float, beta: float) -> Array:
-    """Tabulate logit c as a cubic function of logit u in 2048 equal panels from -38 to 38, c the u-quantile of Beta(alpha, beta).
+    """Tabulate logit c as a cubic function of logit u in 2048 equal panels from -38 to 38, c the u-quantile of Beta(alpha,
+    beta).
 
     Returned are the coefficients of t^0 to t^3, t in [0, 1] across each panel, shape (4, panels).
+
+    >>> _tabulate_quantiles(1.0, 1.0).shape
+    (4, 2048)
     """
     s = np.linspace(-_MAX_LOGIT, _MAX_LOGIT, _CUBICS + 1)
     x, slope = exact_logits(alpha, beta, s)
@@ -165,9 +182,14 @@ def _tabulate_quantiles(alpha: float, beta: float) -> Array:
 
 
 def exact_logits(alpha: float, beta: float, s: Array) -> tuple[Array, Array]:
-    """Compute logit c and its derivative by s, of the shape of s, where c is the quantile of Beta(alpha, beta) at u = expit(s).
+    """Compute logit c and its derivative by s, of the shape of s, where c is the quantile of Beta(alpha, beta) at u =
+    expit(s).
 
     The incomplete Beta function is inverted at the smaller of u and 1 - u, for c and for 1 - c.
+
+    >>> logits, slope = exact_logits(1.0, 1.0, np.array([0.0, 2.0]))  # uniform: c is u
+    >>> logits.round(9), slope.round(9)
+    (array([0., 2.]), array([1., 1.]))
     """
     from scipy.special import betainccinv, betaincinv, betaln
 
@@ -207,7 +229,11 @@ class Scores(ABC):
 
     @property
     def uniforms(self) -> int:
-        """Number of uniform random numbers that one score needs: 1 unless a subclass says otherwise."""
+        """Number of uniform random numbers that one score needs: 1 unless a subclass says otherwise.
+
+        >>> Uniform().uniforms
+        1
+        """
         return 1
 
     @abstractmethod
@@ -295,13 +321,23 @@ class Beta(Scores):
     beta: float
 
     def __post_init__(self) -> None:
-        """Refuse exponents that are not finite numbers above 0."""
+        """Refuse exponents that are not finite numbers above 0.
+
+        >>> Beta(0.0, 1.0)
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: Beta needs alpha > 0, not 0.0
+        """
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if not (isfinite(value) and value > 0):
                 raise InputError(f"Beta needs {name} > 0, not {value!r}")
 
     def describe(self) -> str:
-        """Describe the distribution, such as "Beta(2.78, 0.0478)": three significant digits."""
+        """Describe the distribution, such as "Beta(2.78, 0.0478)": three significant digits.
+
+        >>> Beta(2.78321, 0.0478).describe()
+        'Beta(2.78, 0.0478)'
+        """
         return f"Beta({self.alpha:.3g}, {self.beta:.3g})"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
@@ -382,12 +418,22 @@ class Uniform(Scores):
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse limits other than 0 <= low < high <= 1."""
+        """Refuse limits other than 0 <= low < high <= 1.
+
+        >>> Uniform(0.5, 0.5)
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: Uniform needs 0 <= low < high <= 1, not low=0.5, high=0.5
+        """
         if not 0.0 <= self.low < self.high <= 1.0:
             raise InputError(f"Uniform needs 0 <= low < high <= 1, not low={self.low!r}, high={self.high!r}")
 
     def describe(self) -> str:
-        """Describe the distribution, such as "uniform on [0, 1]"."""
+        """Describe the distribution, such as "uniform on [0, 1]".
+
+        >>> Uniform(0.2, 1.0).describe()
+        'uniform on [0.2, 1]'
+        """
         return f"uniform on [{self.low:g}, {self.high:g}]"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
@@ -453,7 +499,11 @@ class Discrete(Scores):
     probabilities: npt.ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        """Refuse scores outside [0, 1] and values that are no probabilities; store both as read-only arrays."""
+        """Refuse scores outside [0, 1] and values that are no probabilities; store both as read-only arrays.
+
+        >>> Discrete([0.5, 1.0]).probabilities
+        array([0.5, 0.5])
+        """
         values = np.array(validation.as_floats(self.values, "values"), dtype=np.float64, ndmin=1)
         if values.ndim != 1 or values.size == 0 or not np.all((values >= 0) & (values <= 1)):
             raise InputError("Discrete needs a one-dimensional, non-empty list of scores in [0, 1]")
@@ -498,7 +548,11 @@ class Discrete(Scores):
         return np.asarray(self.values), np.asarray(self.probabilities)
 
     def describe(self) -> str:
-        """Describe the distribution, such as "with 1,000 given values"."""
+        """Describe the distribution, such as "with 1,000 given values".
+
+        >>> Discrete([0.5, 1.0]).describe()
+        'with 2 given values'
+        """
         return f"with {self._arrays[0].size:,} given values"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
@@ -571,7 +625,11 @@ class Empirical(Scores):
     values: npt.ArrayLike
 
     def __post_init__(self) -> None:
-        """Refuse fewer than two scores and scores outside [0, 1]; store them sorted, as a read-only array."""
+        """Refuse fewer than two scores and scores outside [0, 1]; store them sorted, as a read-only array.
+
+        >>> Empirical([0.5, 0.2]).values
+        array([0.2, 0.5])
+        """
         values = np.sort(np.array(validation.as_floats(self.values, "values"), dtype=np.float64, ndmin=1))
         if values.ndim != 1 or values.size < 2 or not np.all((values >= 0) & (values <= 1)):
             raise InputError("Empirical needs a one-dimensional list of at least two scores in [0, 1]")
@@ -579,7 +637,11 @@ class Empirical(Scores):
         object.__setattr__(self, "values", values)
 
     def describe(self) -> str:
-        """Describe the distribution, such as "distributed like 1,000 given ones"."""
+        """Describe the distribution, such as "distributed like 1,000 given ones".
+
+        >>> Empirical([0.5, 0.2]).describe()
+        'distributed like 2 given ones'
+        """
         return f"distributed like {np.size(self.values):,} given ones"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
@@ -649,7 +711,13 @@ class Mixture(Scores):
     shares: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse parts that are no distributions, and shares that are no probabilities of them."""
+        """Refuse parts that are no distributions, and shares that are no probabilities of them.
+
+        >>> Mixture((Uniform(), Beta(2.0, 1.0)), (0.5, 0.6))
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: the shares of a Mixture must be >= 0 and sum to 1, not (0.5, 0.6)
+        """
         for part in self.parts:
             options.instance(part, Scores, "a part of a Mixture", "a distribution, such as tc.lab.Uniform()")
         if len(self.parts) != len(self.shares) or len(self.parts) == 0:
@@ -659,11 +727,19 @@ class Mixture(Scores):
 
     @property
     def uniforms(self) -> int:
-        """Number of uniform numbers that one score needs: one to choose the part, and the most that any part needs."""
+        """Number of uniform numbers that one score needs: one to choose the part, and the most that any part needs.
+
+        >>> Mixture((Uniform(), Beta(2.0, 1.0)), (0.5, 0.5)).uniforms
+        2
+        """
         return 1 + max(part.uniforms for part in self.parts)
 
     def describe(self) -> str:
-        """Describe the parts with their shares, such as "uniform on [0, 1] (75%) or Beta(2, 0.5) (25%)"."""
+        """Describe the parts with their shares, such as "uniform on [0, 1] (75%) or Beta(2, 0.5) (25%)".
+
+        >>> Mixture((Uniform(), Beta(2.0, 0.5)), (0.75, 0.25)).describe()
+        'uniform on [0, 1] (75%) or Beta(2, 0.5) (25%)'
+        """
         return " or ".join(
             f"{part.describe()} ({share:.0%})" for part, share in zip(self.parts, self.shares, strict=True)
         )

@@ -171,7 +171,12 @@ class _Likelihood:
     eps: float
 
     def loss(self, parameters: Array) -> float:
-        """Compute minus the log-likelihood of a Beta at (log alpha, log beta), divided by the total weight of the scores."""
+        """Compute minus the log-likelihood of a Beta at (log alpha, log beta), divided by the total weight of the scores.
+
+        >>> one_row = _Likelihood(np.log(0.5), np.log(0.5), 1.0, 0.0, 0.0, 1e-9)
+        >>> round(one_row.loss(np.log([2.0, 2.0])), 4)  # density 6 c (1 - c) = 1.5
+        -0.4055
+        """
         from scipy.special import betaln
 
         alpha, beta = np.exp(parameters)
@@ -198,21 +203,33 @@ class _Likelihood:
         return -np.array([alpha * by_alpha, beta * by_beta]) / (self.mass + self.zeros + self.ones)
 
     def _end_term(self, mass: float, exponent: float, far_exponent: float) -> float:
-        """Compute mass * log P(distance to an end < eps), with the exponents of this end and of the other; 0 for mass 0."""
+        """Compute mass * log P(distance to an end < eps), with the exponents of this end and of the other; 0 for mass 0.
+
+        >>> round(_Likelihood(0.0, 0.0, 0.0, 2.0, 0.0, 0.25)._end_term(2.0, 1.0, 1.0), 4)  # 2 ln(1/4)
+        -2.7726
+        """
         from scipy.special import betainc
 
         return mass * float(np.log(betainc(exponent, far_exponent, self.eps))) if mass else 0.0
 
 
 def _derivative(function: Callable[[float], float], x: float) -> float:
-    """Differentiate a function at x > 0 by four points at distances of x / 1000 and x / 500."""
+    """Differentiate a function at x > 0 by four points at distances of x / 1000 and x / 500.
+
+    >>> round(_derivative(lambda x: x**3, 2.0), 9)
+    12.0
+    """
     h = 1e-3 * x
     inner, outer = function(x + h) - function(x - h), function(x + 2 * h) - function(x - 2 * h)
     return (8 * inner - outer) / (12 * h)
 
 
 def _match_moments(scores: Array, weights: Array) -> Array:
-    """Compute (alpha, beta), each at least 0.01, of the Beta with the mean and variance of the scores (n,), as a start."""
+    """Compute (alpha, beta), each at least 0.01, of the Beta with the mean and variance of the scores (n,), as a start.
+
+    >>> _match_moments(np.array([0.25, 0.75]), np.ones(2))  # mean 1/2, variance 1/16: 3 = alpha + beta
+    array([1.5, 1.5])
+    """
     mean = np.average(scores, weights=weights)
     variance = np.average((scores - mean) ** 2, weights=weights)
     size = max(mean * (1 - mean) / variance - 1, 0.05)
@@ -262,20 +279,32 @@ class CurveFit:
 
     @property
     def name(self) -> str:
-        """Link, transform and terms in one name, for example "logit_log_b0_b1"."""
+        """Link, transform and terms in one name, for example "logit_log_b0_b1".
+
+        >>> CurveFit(GLM("logit", "log", 0.0, 1.0), "b0_b1", 0.1, 0.1, -50.0).name
+        'logit_log_b0_b1'
+        """
         return f"{self.curve.link}_{self.curve.transform}_{self.terms}"
 
     @property
     def aic(self) -> float:
-        """Akaike's information criterion, 2 (number of terms) - 2 (log-likelihood)."""
+        """Akaike's information criterion, 2 (number of terms) - 2 (log-likelihood).
+
+        >>> CurveFit(GLM("logit", "log", 0.0, 1.0), "b0_b1", 0.1, 0.1, -50.0).aic
+        104.0
+        """
         return 2 * len(self.terms.split("_")) - 2 * self.log_likelihood
 
 
 def candidates() -> list[tuple[Function, Function, Terms]]:
     """List (link, transform, terms) of the candidate curves.
 
-    With link logit every transform, with the other links only the same transform, each with terms b1 and b0_b1; and for every
+    With link logit every transform, with the other links only the same transform, each with terms b1 and b0_b1; and for
+    every
     link one constant curve, b0.
+
+    >>> len(candidates())
+    13
     """
     results: list[tuple[Function, Function, Terms]] = []
     for link, inner in product(get_args(Function), repeat=2):
@@ -397,14 +426,24 @@ def _maximise(
 
 
 def _newton_step(gradient: Array, hessian: Array, free: npt.NDArray[np.bool_]) -> Array:
-    """Compute the Newton step (k,) of the coefficients in the mask `free`; 0 for the others. Gradient (k,), Hessian (k, k)."""
+    """Compute the Newton step (k,) of the coefficients in the mask `free`; 0 for the others. Gradient (k,), Hessian (k, k).
+
+    >>> _newton_step(np.array([1.0, 5.0]), -2 * np.eye(2), np.array([True, False]))
+    array([0.5, 0. ])
+    """
     step = np.zeros_like(gradient)
     step[free] = np.linalg.solve(-hessian[np.ix_(free, free)], gradient[free])
     return step
 
 
 def _log_likelihood(link: Function, X: Array, y: Array, w: Array, b: Array) -> tuple[float, Array, Array]:
-    """Sum w (y log T + (1 - y) log(1 - T)) over rows, g(T) = X b; return also its gradient (k,) and Hessian (k, k) by b (k,)."""
+    """Sum w (y log T + (1 - y) log(1 - T)) over rows, g(T) = X b; return also its gradient (k,) and Hessian (k, k) by b (k,).
+
+    >>> one = np.ones(1)
+    >>> value, gradient, hessian = _log_likelihood("logit", np.ones((1, 1)), one, one, np.zeros(1))
+    >>> round(value, 4), gradient, hessian  # ln 1/2, 1 - 1/2, -1/4
+    (-0.6931, array([0.5]), array([[-0.25]]))
+    """
     eta = np.einsum("ij,j->i", X, b)
     if link == "logit":
         value = y * eta - np.logaddexp(0.0, eta)
@@ -468,6 +507,7 @@ class WorldFit:
         return World(self.beta.scores, self.best.curve)
 
     def __str__(self) -> str:
+        """Write the distribution of scores, the best curve with its coefficients, and the true error of the world in norm 2."""
         curve = self.best.curve
         return (
             f"scores {self.beta.scores.describe()}, curve {self.best.name} (b0 {curve.b0:.3g}, b1 {curve.b1:.3g}), "
@@ -619,12 +659,20 @@ class Goodness:
 
     @property
     def standard_error(self) -> float:
-        """Monte-Carlo standard error of `simulated`."""
+        """Monte-Carlo standard error of `simulated`.
+
+        >>> Goodness(0.05, 0.04, 0.02, 100).standard_error
+        0.002
+        """
         return float(self.simulated_std / np.sqrt(self.m))
 
     @property
     def z(self) -> float:
-        """Difference of the data from the simulated mean in simulated standard deviations; NaN where these are 0."""
+        """Difference of the data from the simulated mean in simulated standard deviations; NaN where these are 0.
+
+        >>> round(Goodness(0.05, 0.04, 0.02, 100).z, 9)
+        0.5
+        """
         return (self.on_data - self.simulated) / self.simulated_std if self.simulated_std else float("nan")
 
 

@@ -64,6 +64,9 @@ class HowBiased:
         return table_of(self.trials)
 
     def __str__(self) -> str:
+        """Write the simulated world, the check against the data, and a table with bias, standard deviation and RMSE of every
+        estimator.
+        """
         best = self.fit.best
         lines = [
             f"simulated world: scores {self.world.scores.describe()}, "

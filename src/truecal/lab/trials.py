@@ -53,6 +53,9 @@ def _to_json_value(value: object) -> object:
     """Convert a value that JSON lacks to one it has, for `digest`; raise TypeError for others.
 
     Arrays become dtype, shape and hash; dataclasses module, name and fields; functions of modules module and name.
+
+    >>> _to_json_value(np.float64(0.5)), _to_json_value(np.array([1.0]))[:2]
+    (0.5, ['float64', (1,)])
     """
     if isinstance(value, np.generic):
         return value.item()
@@ -70,12 +73,20 @@ def _to_json_value(value: object) -> object:
 
 
 def _as_float(value: object) -> object:
-    """Convert whole numbers, not booleans, to float, so that 1 and 1.0 have one digest; return all else unchanged."""
+    """Convert whole numbers, not booleans, to float, so that 1 and 1.0 have one digest; return all else unchanged.
+
+    >>> _as_float(1), _as_float(True), _as_float("1")
+    (1.0, True, '1')
+    """
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def name_words(name: str) -> tuple[int, ...]:
-    """Compute four 32-bit whole numbers, big-endian, from the first bytes of the SHA-256 of a name, the key of its streams."""
+    """Compute four 32-bit whole numbers, big-endian, from the first bytes of the SHA-256 of a name, the key of its streams.
+
+    >>> name_words("a")
+    (3398926610, 3390815690, 4207030707, 2586041421)
+    """
     words = sha256(name.encode()).digest()
     return tuple(int.from_bytes(words[4 * i : 4 * i + 4], "big") for i in range(4))
 
@@ -112,6 +123,9 @@ def _module_digest(module: str) -> str:
     """Compute the SHA-256 of the file of a module outside truecal; "" for truecal, whose code_digest is part of every key.
 
     "" also for modules without a file.
+
+    >>> _module_digest("truecal.lab.trials")
+    ''
     """
     file = getattr(sys.modules.get(module), "__file__", None)
     return "" if module.partition(".")[0] == "truecal" or file is None else sha256(Path(file).read_bytes()).hexdigest()
@@ -150,6 +164,7 @@ class BatchCache:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Create the folder where it does not exist; raise FileError if that fails."""
         self.folder = Path(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -191,7 +206,13 @@ class BatchCache:
         write_whole(path, lambda file: np.savez(file, **together))  # type: ignore[arg-type]
 
     def _path(self, key: str) -> Path:
-        """Return the file of a key: <folder>/<its first two characters>/<key>.npz."""
+        """Return the file of a key: <folder>/<its first two characters>/<key>.npz.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     BatchCache(folder)._path("abcd").relative_to(folder).as_posix()
+        'ab/abcd.npz'
+        """
         return self.folder / key[:2] / f"{key}.npz"
 
 
@@ -246,7 +267,11 @@ class _EstimatorMeasure:
 
     @property
     def name(self) -> str:
-        """Kind of the measure and repr of the estimator, such as "Value of SweepECE(scheme='mass', norm=2, ties='keep')"."""
+        """Kind of the measure and repr of the estimator, such as "Value of SweepECE(scheme='mass', norm=2, ties='keep')".
+
+        >>> Value(tc.RankSeries()).name
+        'Value of RankSeries(norm=2, level=0.95)'
+        """
         return f"{type(self).__name__} of {self.estimator!r}"
 
 
@@ -255,7 +280,12 @@ class Value(_EstimatorMeasure):
     """Compute the estimate alone."""
 
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
-        """Return the estimates of a batch, shape (1, batch)."""
+        """Return the estimates of a batch, shape (1, batch).
+
+        >>> profile = tc.profile.Profile.from_arrays([[0.25, 0.75]], [[0, 1]])
+        >>> Value(tc.BinnedECE(bins=1))(profile, np.random.SeedSequence(0))
+        array([[0.]])
+        """
         return np.asarray(self.estimator.values(profile), dtype=np.float64)[None, :]
 
 
@@ -280,7 +310,11 @@ class Bounds(_EstimatorMeasure):
 
 
 def has_interval(estimator: Estimator) -> bool:
-    """Return whether the estimator gives an interval in closed form: when it is called with one dataset, of 40 rows."""
+    """Return whether the estimator gives an interval in closed form: when it is called with one dataset, of 40 rows.
+
+    >>> has_interval(tc.RankSeries()), has_interval(tc.BinnedECE())
+    (True, False)
+    """
     profile = tc.profile.Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)
     return estimator(profile).interval is not None
 
@@ -339,7 +373,13 @@ class Run:
     pool: parallel.Pool | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse a number of workers that is no whole number of at least 1."""
+        """Refuse a number of workers that is no whole number of at least 1.
+
+        >>> Run(workers=0)
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: workers must be a whole number of at least 1, not 0
+        """
         options.whole(self.workers, "workers")
 
     @contextmanager
@@ -359,7 +399,12 @@ class Run:
 
     @property
     def processes(self) -> parallel.Pool:
-        """Pool of worker processes, within :meth:`with_pool`."""
+        """Pool of worker processes, within :meth:`with_pool`.
+
+        >>> with Run().with_pool() as run:
+        ...     run.processes.workers
+        1
+        """
         assert self.pool is not None, "processes exist only within run.with_pool()"
         return self.pool
 
@@ -436,12 +481,20 @@ class _Batch:
 
     @property
     def rows(self) -> int:
-        """Rows of all datasets together."""
+        """Rows of all datasets together.
+
+        >>> _Batch(Cell("uniform", tc.lab.World(tc.lab.Uniform()), 100, 20, ()), 0, 8, 0, ()).rows
+        800
+        """
         return self.cell.n * self.size
 
     @property
     def stream(self) -> np.random.SeedSequence:
-        """Seed sequence of the batch: `entropy`, and as key four words of the hash of the world's name, n, and its number."""
+        """Seed sequence of the batch: `entropy`, and as key four words of the hash of the world's name, n, and its number.
+
+        >>> _Batch(Cell("uniform", tc.lab.World(tc.lab.Uniform()), 100, 20, ()), 3, 8, 7, ()).stream.spawn_key[-2:]
+        (100, 3)
+        """
         return np.random.SeedSequence(self.entropy, spawn_key=(*name_words(self.cell.name), self.cell.n, self.number))
 
     @property
@@ -522,7 +575,11 @@ def simulate(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) ->
 
 
 def seed_number(rng: Seed) -> int:
-    """Return a whole number of at least 0 as it is; else draw one below 2^63 (None: from fresh entropy)."""
+    """Return a whole number of at least 0 as it is; else draw one below 2^63 (None: from fresh entropy).
+
+    >>> seed_number(7)
+    7
+    """
     if isinstance(rng, int | np.integer):
         options.whole(rng, "rng", 0)
         return int(rng)
@@ -530,7 +587,11 @@ def seed_number(rng: Seed) -> int:
 
 
 def batch_sizes(n: int, m: int) -> list[int]:
-    """Return the numbers of datasets of the batches of m datasets of n rows: max(1, 2^18 // n) each, the last one fewer."""
+    """Return the numbers of datasets of the batches of m datasets of n rows: max(1, 2^18 // n) each, the last one fewer.
+
+    >>> batch_sizes(100_000, 5)
+    [2, 2, 1]
+    """
     options.whole(n, "n", 1, 100_000_000)
     n, m = int(n), int(m)
     full = max(1, _ROWS_PER_BATCH // n)
@@ -563,7 +624,13 @@ def _measure_batch(batch: _Batch) -> dict[int, Array]:
 
 
 def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
-    """Raise InputError for n < 1, m < 2, and worlds or measures without a `digest` where `run` has a cache."""
+    """Raise InputError for n < 1, m < 2, and worlds or measures without a `digest` where `run` has a cache.
+
+    >>> _refuse_bad_cells([Cell("uniform", tc.lab.World(tc.lab.Uniform()), 100, 1, ())], Run())
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: a trial needs n >= 1 rows and m >= 2 datasets, not n=100, m=1
+    """
     for cell in cells:
         if cell.n < 1 or cell.m < 2:
             raise InputError(f"a trial needs n >= 1 rows and m >= 2 datasets, not n={cell.n}, m={cell.m}")
@@ -644,54 +711,96 @@ class Trial:
 
     @property
     def m(self) -> int:
-        """Number of simulated datasets."""
+        """Number of simulated datasets.
+
+        >>> Trial("RankSeries", "uniform", 100, 0.0, np.array([1.0, 2.0, 3.0])).m
+        3
+        """
         return int(self.values.size)
 
     @property
     def mean(self) -> float:
-        """Mean of the estimates."""
+        """Mean of the estimates.
+
+        >>> Trial("RankSeries", "uniform", 100, 0.0, np.array([1.0, 2.0, 3.0])).mean
+        2.0
+        """
         return float(self.values.mean())
 
     @property
     def bias(self) -> float:
-        """Mean of the estimates less the true error."""
+        """Mean of the estimates less the true error.
+
+        >>> Trial("RankSeries", "uniform", 100, 0.5, np.array([1.0, 2.0, 3.0])).bias
+        1.5
+        """
         return self.mean - self.truth
 
     @property
     def variance(self) -> float:
-        """Variance of the estimates, with divisor m - 1."""
+        """Variance of the estimates, with divisor m - 1.
+
+        >>> Trial("RankSeries", "uniform", 100, 0.5, np.array([1.0, 2.0, 3.0])).variance
+        1.0
+        """
         return float(self.values.var(ddof=1))
 
     @property
     def std(self) -> float:
-        """Standard deviation of the estimates, with divisor m - 1."""
+        """Standard deviation of the estimates, with divisor m - 1.
+
+        >>> Trial("RankSeries", "uniform", 100, 0.5, np.array([1.0, 2.0, 3.0])).std
+        1.0
+        """
         return sqrt(self.variance)
 
     @property
     def rmse(self) -> float:
-        """Root mean squared difference of the estimates from the true error."""
+        """Root mean squared difference of the estimates from the true error.
+
+        >>> Trial("RankSeries", "uniform", 100, 1.0, np.array([1.0, 1.0, 4.0, 4.0])).rmse == 4.5**0.5
+        True
+        """
         return sqrt(float(np.mean((self.values - self.truth) ** 2)))
 
     @property
     def standard_error(self) -> float:
-        """Monte-Carlo standard error of the bias, and of the mean."""
+        """Monte-Carlo standard error of the bias, and of the mean.
+
+        >>> Trial("RankSeries", "uniform", 100, 0.5, np.array([1.0, 2.0, 3.0, 2.0])).standard_error == (2 / 3) ** 0.5 / 2
+        True
+        """
         return self.std / sqrt(self.m)
 
     @property
     def variance_standard_error(self) -> float:
-        """Monte-Carlo standard error of the variance, sqrt((m4 - m2^2) / m), m2 and m4 the central moments of the estimates."""
+        """Monte-Carlo standard error of the variance, sqrt((m4 - m2^2) / m), m2 and m4 the central moments of the estimates.
+
+        >>> trial = Trial("RankSeries", "uniform", 100, 0.5, np.array([0.0, 0.0, 0.0, 4.0]))
+        >>> round(trial.variance_standard_error, 4)  # sqrt((21 - 9) / 4)
+        1.7321
+        """
         centred = self.values - self.mean
         fourth = float(np.mean(centred**4))
         return sqrt(max(fourth - float(np.mean(centred**2)) ** 2, 0.0) / self.m)
 
     @property
     def std_standard_error(self) -> float:
-        """Monte-Carlo standard error of the standard deviation, that of the variance over 2 `std`; 0 without variation."""
+        """Monte-Carlo standard error of the standard deviation, that of the variance over 2 `std`; 0 without variation.
+
+        >>> trial = Trial("RankSeries", "uniform", 100, 0.5, np.array([0.0, 0.0, 0.0, 4.0]))
+        >>> round(trial.std_standard_error, 4)  # sqrt(3) / (2 x 2)
+        0.433
+        """
         return self.variance_standard_error / (2 * self.std) if self.std else 0.0
 
     @property
     def rmse_standard_error(self) -> float:
-        """Monte-Carlo standard error of the RMSE: sd((value - truth)^2) / (2 rmse sqrt(m)); 0 where the RMSE is 0."""
+        """Monte-Carlo standard error of the RMSE: sd((value - truth)^2) / (2 rmse sqrt(m)); 0 where the RMSE is 0.
+
+        >>> Trial("RankSeries", "uniform", 100, 1.0, np.array([1.0, 1.0])).rmse_standard_error
+        0.0
+        """
         squares = (self.values - self.truth) ** 2
         return float(squares.std(ddof=1)) / sqrt(self.m) / (2 * self.rmse) if self.rmse else 0.0
 

@@ -25,7 +25,11 @@ _MAX_DRAWN = 1 << 28  # derived: numbers of one draw: 2 GiB, and as much again f
 
 
 def make_generator(rng: Seed | Sequence[int]) -> np.random.Generator:
-    """Return the generator of a seed or sequence of seeds, or a generator unchanged; None gives one of fresh entropy."""
+    """Return the generator of a seed or sequence of seeds, or a generator unchanged; None gives one of fresh entropy.
+
+    >>> bool(make_generator([1, 2]).random() == np.random.default_rng([1, 2]).random())
+    True
+    """
     if isinstance(rng, list | tuple) and rng:
         for part in rng:
             options.whole(part, "rng", 0)
@@ -171,7 +175,12 @@ class World:
         return float(moment ** (1.0 / norm))
 
     def accuracy(self) -> float:
-        """Compute P(y = 1), the expectation of the curve over the scores, by quadrature."""
+        """Compute P(y = 1), the expectation of the curve over the scores, by quadrature.
+
+        >>> from truecal.lab import Power, Uniform
+        >>> round(World(Uniform(), Power(2.0)).accuracy(), 9)  # the integral of c^2
+        0.333333333
+        """
         return self.scores.expectation(self._curve.at)
 
     def recalibrated(self, recalibration: ScoreCurve | Callable[[Array], Array]) -> World:
@@ -201,6 +210,10 @@ class World:
         ------
         InputError
             If the true curve is neither strictly increasing nor `Steps`.
+
+        >>> from truecal.lab import Power, Uniform
+        >>> World(Uniform(), Power(2.0)).perfectly_recalibrated().true_error()
+        0.0
         """
         return self.recalibrated(self._curve)
 
@@ -282,6 +295,10 @@ class World:
         -------
         World
             A world whose true error is 0: the null hypothesis of a test of calibration.
+
+        >>> from truecal.lab import Power, Uniform
+        >>> World(Uniform(), Power(2.0)).with_calibrated_outcomes().true_error()
+        0.0
         """
         return replace(self, curve=self._map)
 
@@ -309,7 +326,9 @@ class World:
         if not (isfinite(error) and 0 <= error < 1):
             raise InputError(f"error must be in [0, 1), not {error!r}")
         if now == 0.0:
-            raise InputError("this world is calibrated: it has no direction to move in; give it a curve first")
+            raise InputError(
+                "this world is calibrated, so no multiple of its error is larger; give it a miscalibrated curve first"
+            )
         return replace(self, curve=Blend(self._map, self._curve, error / now))
 
     @property
@@ -323,11 +342,23 @@ class World:
         return cast(ScoreCurve, self.recalibration)
 
     def _gap(self, c: Array, rest: Array) -> Array:
-        """Compute the shown score less the true probability at scores c; `rest` is 1 - c."""
+        """Compute the shown score less the true probability at scores c; `rest` is 1 - c.
+
+        >>> from truecal.lab import Power, Uniform
+        >>> World(Uniform(), Power(2.0))._gap(np.array([0.5]), np.array([0.5]))
+        array([0.25])
+        """
         return self._map.at(c, rest) - self._curve.at(c, rest)
 
     def _merged_gap(self, stretches: Stretches) -> tuple[float, float]:
-        """Compute the probability of these intervals of c, and the mean of shown score less curve in them; 0 if they have none."""
+        """Compute the probability of these intervals of c, and the mean of shown score less curve in them; 0 if they have
+        none.
+
+        >>> from truecal.lab import Power, Uniform
+        >>> mass, gap = World(Uniform(), Power(2.0))._merged_gap(((0.0, 0.5),))
+        >>> round(mass, 9), round(gap, 9)  # 1/4 - 1/12
+        (0.5, 0.166666667)
+        """
 
         def within(integrand: Integrand) -> Integrand:
             """Return the integrand times 1 where c lies in one of the stretches and 0 elsewhere."""
@@ -359,7 +390,13 @@ def _refuse_outside_unit_interval(curve: ScoreCurve, name: str) -> Callable[[Arr
 
 
 def refuse_bad_sizes(n: int, m: int = 1, classes: int = 1) -> None:
-    """Refuse n or m that is no whole number of at least 1, and draws of more than 2^28 numbers (n x m x classes)."""
+    """Refuse n or m that is no whole number of at least 1, and draws of more than 2^28 numbers (n x m x classes).
+
+    >>> refuse_bad_sizes(1000, 0)
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: a draw needs n >= 1 rows and m >= 1 datasets, whole numbers, not n=1000, m=0
+    """
     if not (options.is_whole(n) and options.is_whole(m)) or n < 1 or m < 1:
         raise InputError(f"a draw needs n >= 1 rows and m >= 1 datasets, whole numbers, not n={n!r}, m={m!r}")
     count = int(n) * int(m) * int(classes)
@@ -414,7 +451,14 @@ class TopLabelWorld:
     classes: int
 
     def __post_init__(self) -> None:
-        """Refuse top scores of 1/K or less."""
+        """Refuse top scores of 1/K or less.
+
+        >>> from truecal.lab import Uniform
+        >>> TopLabelWorld(World(Uniform()), 2)
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: 50.0% of the top scores are not above 1/2: they cannot be top scores
+        """
         options.whole(self.classes, "classes", 2, 1_000_000)
         below = self.top.scores.expectation(lambda c, rest: (c <= 1.0 / self.classes).astype(np.float64))
         if below > 0:
@@ -522,7 +566,13 @@ class DirichletWorld:
     overconfidence: float
 
     def __post_init__(self) -> None:
-        """Refuse fewer than two classes, parameters that are not above 0, and a share outside [0, 1]."""
+        """Refuse fewer than two classes, parameters that are not above 0, and a share outside [0, 1].
+
+        >>> DirichletWorld((1.0,), 0.2)
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: a DirichletWorld needs at least two alphas, all > 0, not (1.0,)
+        """
         if len(self.alpha) < 2 or not all(isfinite(a) and a > 0 for a in self.alpha):
             raise InputError(f"a DirichletWorld needs at least two alphas, all > 0, not {self.alpha}")
         if not 0 <= self.overconfidence <= 1:
@@ -612,7 +662,13 @@ class _Worlds(dict[str, World]):
     """Worlds by name; the refusal of an unknown name lists them."""
 
     def __missing__(self, name: str) -> World:
-        """Refuse an unknown name, with the list of those known."""
+        """Refuse an unknown name, with the list of those known.
+
+        >>> _Worlds(flat=None)["moon"]
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: unknown world 'moon': use one of flat
+        """
         raise InputError(f"unknown world {name!r}: use one of {', '.join(self)}")
 
 

@@ -107,18 +107,27 @@ class Sample:
         return cls(scores, outcomes, preds.weights, preds.clusters, unit, False, names, implied, event)
 
     def __len__(self) -> int:
+        """Return the number of rows n."""
         return len(self.outcomes)
 
     # ------------------------------------------------------------------ one probability
 
     @property
     def independent(self) -> bool:
-        """Whether rows are independent of each other: they belong to no units."""
+        """Whether rows are independent of each other: they belong to no units.
+
+        >>> Sample(np.array([0.2, 0.8]), np.array([0, 1]), units=np.array([0, 0])).independent
+        False
+        """
         return self.units is None
 
     @cached_property
     def order(self) -> Indices:
-        """Indices that sort the rows by score, rows of weight zero included, shape (n,)."""
+        """Indices that sort the rows by score, rows of weight zero included, shape (n,).
+
+        >>> Sample(np.array([0.8, 0.2]), np.array([0, 1])).order
+        array([1, 0])
+        """
         return np.argsort(self.scores)
 
     @cached_property
@@ -126,6 +135,9 @@ class Sample:
         """The rows sorted by score, with their units; rows of weight zero are left out unless rows belong to units.
 
         Refused for several probabilities per row.
+
+        >>> Sample(np.array([0.8, 0.2, 0.5]), np.array([0, 1, 1]), np.array([1.0, 2.0, 0.0])).profile.scores
+        array([[0.2, 0.8]])
         """
         if self.scores.ndim > 1:
             raise InputError(
@@ -161,7 +173,12 @@ class Sample:
 
     @property
     def probs(self) -> Floats:
-        """The probabilities of all events but the implied one, shape (n, e); e is 1 for one probability per row."""
+        """The probabilities of all events but the implied one, shape (n, e); e is 1 for one probability per row.
+
+        >>> Sample(np.array([0.8, 0.2]), np.array([0, 1])).probs
+        array([[0.8],
+               [0.2]])
+        """
         return self.scores if self.scores.ndim > 1 else self.scores[:, None]
 
     @cached_property
@@ -169,6 +186,9 @@ class Sample:
         """Which of the `dimension` events happened, integers of shape (n,).
 
         For one probability per row it is `event` where the outcome is 1, else the other of 0 and 1.
+
+        >>> Sample(np.array([0.8, 0.2]), np.array([0, 1])).labels  # event 0 is "the outcome is 1"
+        array([1, 0])
         """
         if self.scores.ndim > 1:
             return self.outcomes
@@ -176,12 +196,21 @@ class Sample:
 
     @property
     def dimension(self) -> int:
-        """Number of events, the implied one included."""
+        """Number of events, the implied one included.
+
+        >>> Sample(np.array([0.8, 0.2]), np.array([0, 1])).dimension
+        2
+        """
         return int(self.probs.shape[1]) + (self.implied is not None)
 
     @cached_property
     def columns(self) -> Floats:
-        """All probabilities, one contiguous row per event: (dimension, n); the implied one is 1 minus the sum of the others."""
+        """All probabilities, one contiguous row per event: (dimension, n); the implied one is 1 minus the sum of the others.
+
+        >>> Sample(np.array([0.75, 0.25]), np.array([0, 1])).columns
+        array([[0.75, 0.25],
+               [0.25, 0.75]])
+        """
         if self.implied is None:
             return np.ascontiguousarray(self.probs.T)
         columns = np.empty((self.dimension, len(self)))
@@ -262,6 +291,10 @@ def batch(samples: Sequence[Sample]) -> Profile:
     """Sort several samples of one probability and equally many rows into a batch, one dataset each, in the order given.
 
     All have weights or none has; the batch counts as independent if the first sample is.
+
+    >>> batch([Sample(np.array([0.8, 0.2]), np.array([0, 1])), Sample(np.array([0.5, 0.6]), np.array([1, 1]))]).scores
+    array([[0.2, 0.8],
+           [0.5, 0.6]])
     """
     scores = np.stack([sample.scores for sample in samples])
     outcomes = np.stack([sample.outcomes for sample in samples]).astype(np.uint8, copy=False)
@@ -389,7 +422,7 @@ class Lens(ABC):
             The lens needs more than an engine computes.
         """
         raise InputError(
-            f"{type(self).__name__} cannot be pushed down to an engine; use TopLabel, OneClass or ClassWise"
+            f"{type(self).__name__} cannot be computed inside an engine; use TopLabel, OneClass or ClassWise"
         )
 
     def sample(self, preds: Predictions) -> Sample:
@@ -411,7 +444,7 @@ class Lens(ABC):
             The lens judges several datasets (`shares` is not None).
         """
         if self.shares(preds) is not None:
-            raise InputError(f"{type(self).__name__} looks at several datasets; go through its samples(preds)")
+            raise InputError(f"{type(self).__name__} gives several datasets; iterate over its samples(preds)")
         return next(self.samples(preds))
 
     def scores_and_outcomes(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:

@@ -160,6 +160,7 @@ class OneClass(Lens):
     name: object = None
 
     def __post_init__(self) -> None:
+        """Raise InputError for a name that cannot be one of a class."""
         validation.check_name(self.name)
 
     def index(self, preds: Predictions) -> int:
@@ -292,6 +293,7 @@ class ClassWise(Lens):
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
+        """Store the weights as a tuple of floats; raise InputError unless they are finite, not negative, and not all zero."""
         if self.weights is not None:
             w = validation.as_floats(self.weights, "class weights")
             if w.ndim != 1 or not np.isfinite(w).all() or (w < 0).any() or w.sum() <= 0:

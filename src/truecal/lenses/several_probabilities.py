@@ -74,6 +74,7 @@ class TopK(Lens):
     k: int
 
     def __post_init__(self) -> None:
+        """Raise InputError unless k is a whole number of at least 1."""
         options.whole(self.k, "k")
 
     @property
@@ -110,7 +111,14 @@ class TopK(Lens):
         yield Sample.of(preds, top, ranks, names=names, implied=self.k, event=0)
 
     def _refuse_fewer_classes(self, preds: Predictions) -> None:
-        """Raise InputError for predictions of fewer than k classes."""
+        """Raise InputError for predictions of fewer than k classes.
+
+        >>> import truecal as tc
+        >>> TopK(5)._refuse_fewer_classes(tc.Predictions.from_probs([0.2], [0]))
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: k is 5, but there are only 2 classes; use a smaller k
+        """
         if self.k > preds.class_count:
             raise InputError(f"k is {self.k}, but there are only {preds.class_count} classes; use a smaller k")
 
@@ -155,6 +163,10 @@ def _rank_classes(probs: Floats, labels: Indices, k: int) -> tuple[Floats, Indic
     """Return the k largest probabilities of each row, descending, (n, k), and the rank from 0 of the label, (n,).
 
     The rank is k where the label is not among them; among equal probabilities the first class ranks higher.
+
+    >>> _rank_classes(np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]]), np.array([2, 1]), 2)
+    (array([[0.5, 0.3],
+           [0.4, 0.4]]), array([1, 1]))
     """
     rows, count = probs.shape
     top = np.empty((rows, k), probs.dtype)
@@ -303,6 +315,9 @@ class Grouping(Lens):
     groups: tuple[tuple[str, tuple[object, ...]], ...]
 
     def __init__(self, groups: Mapping[str, Sequence[object]]) -> None:
+        """Store the groups as pairs (name, classes), in the order of the mapping; refuse empty groups and classes that occur
+        twice.
+        """
         if not isinstance(groups, Mapping) or not groups:
             raise InputError(
                 f"groups must be a mapping such as {{'pet': ['cat', 'dog'], 'wild': ['fox']}}, not {groups!r}"
@@ -328,7 +343,11 @@ class Grouping(Lens):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the groups, in order."""
+        """Names of the groups, in order.
+
+        >>> Grouping({"pet": ["cat", "dog"], "wild": ["fox"]}).names
+        ('pet', 'wild')
+        """
         return tuple(name for name, _ in self.groups)
 
     def group_of(self, preds: Predictions) -> Indices:
@@ -511,7 +530,11 @@ class Grouping(Lens):
 
 
 def _listed(names: Sequence[object]) -> str:
-    """Join up to ten names by commas; of more, the first ten, then "and 5 more"."""
+    """Join up to ten names by commas; of more, the first ten, then "and 5 more".
+
+    >>> _listed(["a", "b"]), _listed(range(12))
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more')
+    """
     text = ", ".join(map(str, names[:10]))
     return text if len(names) <= 10 else f"{text} and {len(names) - 10} more"
 

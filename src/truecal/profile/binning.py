@@ -64,6 +64,10 @@ class Cut:
         -------
         Cut
             Without a fraction; the cut itself where none splits a group.
+
+        >>> cut = Cut(np.array([[2, 2]]), np.array([[6, 6]]), np.array([[0.25, 0.5]])).keep_ties()
+        >>> cut.below, cut.fraction
+        (array([[2, 6]]), None)
         """
         if self.fraction is None:
             return self
@@ -147,6 +151,9 @@ def one_pass(bins: object, dtype: np.dtype[Any]) -> bool:
     """Return whether rows of so many bins of equal width are counted in one pass, without a sort: one number, at most 1024.
 
     For float16 scores at most 63, because their edges are rounded by more.
+
+    >>> one_pass(15, np.dtype(np.float64)), one_pass(64, np.dtype(np.float16)), one_pass([5, 10], np.dtype(np.float64))
+    (True, False, False)
     """
     return isinstance(bins, int) and bins <= (_MAX_BINS_HALF if dtype == np.float16 else _MAX_BINS)
 
@@ -156,8 +163,15 @@ def width_bins(
 ) -> WidthBins:
     """Count rows and sum scores by bin and outcome: tables of shape (batch, bins, 2); empty bins are 0.
 
-    Scores and outcomes have shape (batch, rows), in any order. Bins are those of `Profile.width_cut`. Without `squares`, `square`
+    Scores and outcomes have shape (batch, rows), in any order. Bins are those of `Profile.width_cut`. Without `squares`,
+    `square`
     is None.
+
+    >>> bins = width_bins(np.array([[0.1, 0.5, 0.9]]), np.array([[0, 1, 1]], np.uint8), 2, "left", squares=False)
+    >>> bins.count, bins.score
+    (array([[[1., 0.],
+            [0., 2.]]]), array([[[0.1, 0. ],
+            [0. , 1.4]]]))
     """
     counter = _BinCounter(scores.dtype, bins, closed, scores.shape[1])
     count, score, square = (np.empty((len(scores), bins, 2)) for _ in range(3))
@@ -180,6 +194,7 @@ class Edges:
         max_rows: int,
         kind: type[np.generic] = np.int32,
     ) -> None:
+        """Set up `bins` bins of scores of a dtype; `closed` is the side on which a bin includes its edge."""
         work = np.dtype(np.float32) if dtype == np.float16 else dtype  # arithmetic in half precision is slow
         self._is_below = np.less if closed == "left" else np.less_equal
         self._factor = work.type(bins) if closed == "left" else np.nextafter(work.type(bins), work.type(0))
@@ -197,6 +212,10 @@ class Edges:
         """Return the bin, 0 to bins - 1, of each of n <= max_rows scores, shape (n,), in memory that the next call overwrites.
 
         Bin j is [j/b, (j+1)/b), or (j/b, (j+1)/b] if closed on the right; the end bins include 0 and 1.
+
+        >>> left, right = (Edges(np.dtype(float), 2, closed, 3) for closed in ("left", "right"))
+        >>> left.of(np.array([0.2, 0.5, 1.0])), right.of(np.array([0.2, 0.5]))
+        (array([0, 1, 1], dtype=int32), array([0, 0], dtype=int32))
         """
         scaled, bins = self._scaled[: len(scores)], self._bin[: len(scores)]
         np.multiply(scores, self._factor, out=scaled)
@@ -225,6 +244,7 @@ class _BinCounter:
     """
 
     def __init__(self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"], rows: int) -> None:
+        """Set up tables for datasets of `rows` rows in `bins` bins closed on one side, of scores of a dtype."""
         self._cells = 2 * bins
         fits_byte = _LANES * self._cells <= 256
         kind: type[np.generic] = np.uint8 if fits_byte else np.uint16  # small integers are faster
@@ -277,10 +297,15 @@ class _PlainSums:
     """Sum values by their codes, 0 to size - 1, for up to one block of rows."""
 
     def __init__(self, size: int) -> None:
+        """Set up `size` codes."""
         self._size, self._index = size, np.empty(_BLOCK, np.intp)
 
     def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
-        """Sum values by code; both have shape (rows,), the sums shape (size,)."""
+        """Sum values by code; both have shape (rows,), the sums shape (size,).
+
+        >>> _PlainSums(3)(np.array([0, 2, 2], np.uint8), np.array([0.1, 0.2, 0.3]))
+        array([0.1, 0. , 0.5])
+        """
         index = self._index[: len(code)]
         np.copyto(index, code)
         return np.bincount(index, values, self._size).astype(np.float64, copy=False)
@@ -294,6 +319,7 @@ class _SparseSums:
     """
 
     def __init__(self, size: int, values: NDArray[Any]) -> None:
+        """Set up `size` codes, for as many rows at a time as there are `values`."""
         from scipy.sparse import csc_array
 
         codes, ends = np.zeros(len(values), np.int32), np.array([0, len(values)], np.int32)
@@ -301,7 +327,11 @@ class _SparseSums:
         self._column: Any = csc_array((values, codes, ends), shape=(size, 1))
 
     def __call__(self, code: NDArray[Any], values: Floats | None = None) -> NDArray[Any]:
-        """Sum values by code; both have shape (rows,), the sums shape (size,)."""
+        """Sum values by code; both have shape (rows,), the sums shape (size,).
+
+        >>> _SparseSums(3, np.ones(3))(np.array([0, 2, 2], np.uint8))
+        array([1., 0., 2.])
+        """
         rows, column = len(code), self._column
         if values is not None and values.dtype != self._values.dtype:
             np.copyto(self._values[:rows], values)

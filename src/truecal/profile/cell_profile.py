@@ -41,6 +41,7 @@ class CellProfile(Profile):
     """
 
     def __init__(self, sketch: FilledCells) -> None:
+        """Read means and weights of the cells of a sketch that is not empty."""
         rows = rows_from_cells(sketch)
         w, ww = sketch.sums["w"], sketch.sums["ww"]
         self.cell_rows, self.low, self.high = rows, rows.low, rows.high
@@ -53,17 +54,33 @@ class CellProfile(Profile):
 
     @property
     def rounding(self) -> float:
-        """Bound of the rounding of a sum over all rows in any order, as a share of their total weight: 1e-13 + 1.2e-16 rows."""
+        """Bound of the rounding of a sum over all rows in any order, as a share of their total weight: 1e-13 + 1.2e-16 rows.
+
+        >>> import truecal as tc
+        >>> tc.Sketch.from_arrays([0.2, 0.8], [0, 1]).to_profile().rounding == 1e-13 + 1.2e-16 * 2
+        True
+        """
         return 1e-13 + 1.2e-16 * self.row_count
 
     @property
     def counted(self) -> bool:
-        """Whether the weights of all rows of the sketch were whole numbers, so that they count repetitions."""
+        """Whether the weights of all rows of the sketch were whole numbers, so that they count repetitions.
+
+        >>> import truecal as tc
+        >>> tc.Sketch.from_arrays([0.2, 0.8], [0, 1], [1.0, 0.5]).to_profile().counted
+        False
+        """
         return self._whole
 
     @property
     def size(self) -> Float64s:
-        """Sample size of all rows of the sketch, shape (1,): the sum of their weights if `counted`, else Kish's effective size."""
+        """Sample size of all rows of the sketch, shape (1,): the sum of their weights if `counted`, else Kish's effective
+        size.
+
+        >>> import truecal as tc
+        >>> tc.Sketch.from_arrays([0.2, 0.8], [0, 1], [1.0, 2.0]).to_profile().size
+        array([3.])
+        """
         return self._size
 
     def sums(self, name: Sum, cut: Cut) -> Float64s:
@@ -219,6 +236,7 @@ class _Pieces:
     """
 
     def __init__(self, profile: CellProfile, cells: int) -> None:
+        """Divide the cells of a profile, for estimates that need about `cells` cells."""
         self._profile, rows = profile, profile.cell_rows
         weight = rows.weight
         several = (rows.low < rows.high) & (weight > 1)  # cells of several scores and rows

@@ -47,12 +47,21 @@ CELLS = 2 * _HALF + 1  # derived: both sides and the cell of the score 1
 
 
 def near_end(c: Float64s) -> Float64s:
-    """Compute v, the signed distance of every score from the nearer end: c below 1/2, c - 1 (negative) from 1/2 on."""
+    """Compute v, the signed distance of every score from the nearer end: c below 1/2, c - 1 (negative) from 1/2 on.
+
+    >>> near_end(np.array([0.25, 0.5, 1.0]))
+    array([ 0.25, -0.5 ,  0.  ])
+    """
     return np.where(c < 0.5, c, c - 1.0)
 
 
 def cells_per_unit(v: Float64s) -> Float64s:
-    """Compute q = max(2^14, 2^7 / z), the cells per unit; z is the power of two nearest to |v| (a tie goes up), at least 2^-52."""
+    """Compute q = max(2^14, 2^7 / z), the cells per unit; z is the power of two nearest to |v| (a tie goes up), at least
+    2^-52.
+
+    >>> cells_per_unit(np.array([0.25, 0.01, 0.0])) == np.array([2**14, 2**14, 2**59])
+    array([ True,  True,  True])
+    """
     t = v * SPLIT
     z = np.maximum(np.abs(t - (t - v)), LEAST_ZONE)
     return np.maximum(MIDDLE_CELLS, ZONE_CELLS / z)
@@ -71,7 +80,12 @@ def cell_edge(scores: Floats) -> Float64s:
 
 
 def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
-    """Return every score's cell, 0 to 25,024 ascending, and the score minus the left edge of the cell; both (n,)."""
+    """Return every score's cell, 0 to 25,024 ascending, and the score minus the left edge of the cell; both (n,).
+
+    >>> number, offset = cell_number(np.array([0.0, 0.5, 1.0]))
+    >>> number, offset
+    (array([    0, 12512, 25024]), array([0., 0., 0.]))
+    """
     c = scores.astype(np.float64)
     v = near_end(c)
     q = cells_per_unit(v)
@@ -149,6 +163,7 @@ class Tally:
     """
 
     def __init__(self, sums: Float64s | None = None, low: Float64s | None = None, high: Float64s | None = None) -> None:
+        """Start from given sums, which are changed in place, or from none."""
         self.sums = np.zeros((5, CELLS)) if sums is None else sums
         self.low = np.full(CELLS, np.inf) if low is None else low
         self.high = np.full(CELLS, -np.inf) if high is None else high
@@ -156,7 +171,11 @@ class Tally:
 
     @property
     def weighted(self) -> bool:
-        """Whether sums of weights are held: `sums` has 7 rows, not 5."""
+        """Whether sums of weights are held: `sums` has 7 rows, not 5.
+
+        >>> Tally().weighted
+        False
+        """
         return len(self.sums) > 5
 
     def add(self, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> None:
@@ -170,6 +189,11 @@ class Tally:
             0 or 1.
         weights : ndarray of shape (n,), default None
             Non-negative weights.
+
+        >>> tally = Tally()
+        >>> tally.add(np.array([0.25, 0.75]), np.array([0, 1], np.uint8))
+        >>> tally.sums[:2].sum(axis=1)  # rows and ones
+        array([2., 1.])
         """
         if weights is not None and not self.weighted:
             self.sums = np.concatenate([self.sums, self.sums[:1], self.sums[:1]])
@@ -234,7 +258,7 @@ class FilledCells(Protocol):
 
     @property
     def rows(self) -> int:
-        """Number of predictions in all cells."""
+        """Number of predictions in all cells, a weight of any size counting once."""
         ...
 
 

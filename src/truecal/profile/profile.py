@@ -228,6 +228,8 @@ class Profile(SortedRows):
         ------
         InputError
             Rows belong to clusters.
+
+        >>> Profile.from_arrays([0.5, 0.2], [0, 1]).refuse_dependent("pass single rows")
         """
         if not self.independent:
             raise InputError(f"the rows of this profile are clustered; {remedy}")
@@ -340,6 +342,10 @@ class Profile(SortedRows):
         -------
         cut : Cut
             One cut, shape (batch or 1, 1).
+
+        >>> profile = Profile.from_arrays([0.5, 0.25], [0, 1])
+        >>> profile.sums("c", profile.whole())
+        array([[0.75]])
         """
         end = np.array([[self.rows]])
         return Cut(end, end) if self._unsorted is None else self._unsorted.whole()
@@ -369,11 +375,22 @@ class Profile(SortedRows):
         return Cut(np.where(after, last, first), np.where(before, first, last), fraction)
 
     def __repr__(self) -> str:
+        """Return such as "Profile(1000 rows)", "Profile(3 datasets of 1000 rows, weighted)".
+
+        >>> Profile.from_arrays([0.5, 0.2], [0, 1])
+        Profile(2 rows)
+        """
         many = "" if self.batch == 1 else f"{self.batch} datasets of "
         weighted = "" if self.weights is None else ", weighted"
         return f"Profile({many}{self.rows} rows{weighted})"
 
 
 def check_profile(profile: object, name: str = "profile") -> None:
-    """Raise InputError, calling it `name`, if `profile` is not a Profile."""
+    """Raise InputError, calling it `name`, if `profile` is not a Profile.
+
+    >>> check_profile([0.5])
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: profile must be a Profile, not [0.5]; a lens such as tc.TopLabel() makes one of Predictions
+    """
     options.instance(profile, Profile, name, "a Profile", "a lens such as tc.TopLabel() makes one of Predictions")

@@ -36,10 +36,16 @@ _MAX_THREADS = 4  # derived: more threads would wait for the partition before th
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
     """Sort scores in [0, 1] along the last axis, with their outcomes; among equal scores zeros come first.
 
-    Returned are scores and outcomes of the same shape and type, -0.0 as 0.0; the inputs are not changed. A dataset of a million
-    rows or more is sorted by a few threads: one partition separates their rows (a tenth of the cost of the sort), then each thread
-    sorts its part. Integers are sorted, so the result is the same, bit by bit, for any number of threads. OMP_NUM_THREADS limits
+    Returned are scores and outcomes of the same shape and type, -0.0 as 0.0; the inputs are not changed. A dataset of a
+    million
+    rows or more is sorted by a few threads: one partition separates their rows (a tenth of the cost of the sort), then each
+    thread
+    sorts its part. Integers are sorted, so the result is the same, bit by bit, for any number of threads. OMP_NUM_THREADS
+    limits
     them.
+
+    >>> packed_sort(np.array([0.5, 0.2, 0.5]), np.array([1, 1, 0], np.uint8))
+    (array([0.2, 0.5, 0.5]), array([1, 0, 1], dtype=uint8))
     """
     unsigned = _UNSIGNED[scores.dtype]
     shape, one = scores.shape, unsigned(1)
@@ -65,7 +71,13 @@ def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, ND
 
 
 def _sort_parallel(numbers: NDArray[Any], threads: int) -> None:
-    """Sort whole numbers in place by several threads; numpy releases the interpreter lock while it sorts."""
+    """Sort whole numbers in place by several threads; numpy releases the interpreter lock while it sorts.
+
+    >>> numbers = np.array([3, 1, 2, 0])
+    >>> _sort_parallel(numbers, 2)
+    >>> numbers
+    array([0, 1, 2, 3])
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     ends = [len(numbers) * i // threads for i in range(threads + 1)]
@@ -75,7 +87,11 @@ def _sort_parallel(numbers: NDArray[Any], threads: int) -> None:
 
 
 def _count_threads(rows: int) -> int:
-    """Choose the number of threads for a dataset: one per 2^19 rows, at most 4, the cores and OMP_NUM_THREADS, and at least 1."""
+    """Choose the number of threads for a dataset: one per 2^19 rows, at most 4, the cores and OMP_NUM_THREADS, and at least 1.
+
+    >>> _count_threads(1000)
+    1
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = os.environ.get("OMP_NUM_THREADS", "")
     allowed = max(int(setting), 1) if setting.isdecimal() else cores
@@ -111,10 +127,16 @@ class RankSums:
 
 
 def select_sums(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Return for each rank the group of equal scores that it splits, and sums of c, y, c*c and c*y below both its ends, unsorted.
+    """Return for each rank the group of equal scores that it splits, and sums of c, y, c*c and c*y below both its ends,
+    unsorted.
 
     Rows come in any order. `ranks`, shape (q,), are ascending in 0..n; rank r cuts above the r lowest scores, and where that
     splits no group `first` and `last` are r.
+
+    >>> sums = select_sums(np.array([0.5, 0.25, 0.5]), np.array([0, 1, 1], np.uint8), np.array([1, 2]))
+    >>> sums.first, sums.last, sums.above  # rank 2 splits the group of the score 0.5, rows 1 to 3
+    (array([1, 1]), array([1, 3]), array([[0.25  , 1.    , 0.0625, 0.25  ],
+           [1.25  , 2.    , 0.5625, 0.75  ]]))
     """
     if scores.dtype == np.float16:
         scores = scores.astype(np.float32)  # arithmetic in half precision is slow
@@ -161,7 +183,13 @@ def _select(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices, start: 
 def _preceding(cells: Indices, counts: Indices, sums: Float64s, cell: Indices) -> tuple[Indices, Float64s]:
     """Count and sum the rows of those of `cells` that lie below each `cell`, shapes (q,) and (q, 4).
 
-    `cells` are ascending numbers of opened cells, `cell`, shape (q,), are among them; `counts` and `sums` are tables of all cells.
+    `cells` are ascending numbers of opened cells, `cell`, shape (q,), are among them; `counts` and `sums` are tables of all
+    cells.
+
+    >>> counts, sums = np.array([5, 2, 3]), np.arange(12.0).reshape(3, 4)
+    >>> _preceding(np.array([0, 2]), counts, sums, np.array([0, 2]))  # cell 1 is not opened
+    (array([0, 5]), array([[0., 0., 0., 0.],
+           [0., 1., 2., 3.]]))
     """
     position = np.searchsorted(cells, cell)
     before = np.concatenate([[0], np.cumsum(counts[cells])])
@@ -170,7 +198,12 @@ def _preceding(cells: Indices, counts: Indices, sums: Float64s, cell: Indices) -
 
 
 def _select_sorted(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) -> RankSums:
-    """Return the `RankSums` of `ranks` (q,), in 0..n and in any order, by sorting the n rows."""
+    """Return the `RankSums` of `ranks` (q,), in 0..n and in any order, by sorting the n rows.
+
+    >>> sums = _select_sorted(np.array([0.5, 0.25, 0.5]), np.array([0, 1, 1], np.uint8), np.array([0, 2]))
+    >>> sums.first, sums.last
+    (array([0, 1]), array([0, 3]))
+    """
     sorted_scores, y = packed_sort(scores, outcomes)
     c = sorted_scores.astype(np.float64)
     sums = np.zeros((len(c) + 1, 4))
@@ -187,6 +220,12 @@ def _select_tied(scores: Floats, outcomes: NDArray[np.uint8], ranks: Indices) ->
     """Return the `RankSums` of `ranks` (q,) for n rows of one score.
 
     (first, last) is (0, 0) for rank 0, (n, n) for rank n, else (0, n).
+
+    >>> sums = _select_tied(np.array([0.5, 0.5]), np.array([0, 1], np.uint8), np.array([0, 1, 2]))
+    >>> sums.first, sums.last, sums.above
+    (array([0, 0, 2]), array([0, 2, 2]), array([[0. , 0. , 0. , 0. ],
+           [1. , 1. , 0.5, 0.5],
+           [1. , 1. , 0.5, 0.5]]))
     """
     n, c, ones = len(scores), float(scores[0]), float(np.count_nonzero(outcomes))
     total = np.array([n * c, ones, n * c * c, ones * c])
@@ -217,7 +256,11 @@ def _cell_sums(
 
 
 def _cells_of(scores: Floats, start: float, bits: int) -> NDArray[np.int32]:
-    """Return floor((score - start) 2^bits) of every score, int32 (n,): the number of its cell of width 2^-bits, exactly."""
+    """Return floor((score - start) 2^bits) of every score, int32 (n,): the number of its cell of width 2^-bits, exactly.
+
+    >>> _cells_of(np.array([0.5, 0.74, 0.75]), 0.5, 2)
+    array([0, 0, 1], dtype=int32)
+    """
     offsets = scores if start == 0 else scores - scores.dtype.type(start)
     return (offsets * scores.dtype.type(2.0**bits)).astype(np.int32)
 
@@ -247,6 +290,11 @@ def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
     """Return table[i, index[i, j]], shape (batch, q); a table or an index of length 1 is shared by the whole batch.
 
     Entries of the table may be arrays; their axes come last.
+
+    >>> gather(np.array([[1, 2], [3, 4]]), np.array([[0], [1]])), gather(np.array([[1, 2]]), np.array([[0, 1], [1, 1]]))
+    (array([[1],
+           [4]]), array([[1, 2],
+           [2, 2]]))
     """
     if index.shape[0] == 1:
         return table[:, index[0]]
@@ -259,6 +307,10 @@ def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "rig
     """Return the positions (as `numpy.searchsorted`) of values[i] in the ascending table[i], shape (batch or 1, q).
 
     A table or values of length 1 are shared by the whole batch.
+
+    >>> search(np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[0.2, 0.35]]), "left")
+    array([[1, 2],
+           [0, 1]])
     """
     count = max(len(table), len(values))
     positions = np.empty((count, values.shape[1]), np.intp)
@@ -282,6 +334,7 @@ class Unsorted:
     """Hold scores and outcomes of shape (batch, rows) without a copy, and cache sums over bins and below ranks."""
 
     def __init__(self, scores: Floats, outcomes: NDArray[np.uint8]) -> None:
+        """Hold the arrays themselves; 1024 of their values are stored to detect a later change."""
         self.scores, self.outcomes = scores, outcomes
         self._step = max(1, scores.size // _PROBES)
         self._probe = self._probe_arrays()
@@ -289,7 +342,11 @@ class Unsorted:
         self._selected: dict[bytes, RankSums] = {}
 
     def sorted(self) -> tuple[Floats, NDArray[np.uint8]]:
-        """Return scores and outcomes, (batch, rows), sorted by score within each dataset; refuse arrays changed meanwhile."""
+        """Return scores and outcomes, (batch, rows), sorted by score within each dataset; refuse arrays changed meanwhile.
+
+        >>> Unsorted(np.array([[0.5, 0.2]]), np.array([[0, 1]], np.uint8)).sorted()
+        (array([[0.2, 0.5]]), array([[1, 0]], dtype=uint8))
+        """
         self._refuse_changed()
         return packed_sort(self.scores, self.outcomes)
 
@@ -297,6 +354,9 @@ class Unsorted:
         """Cut at j/bins, positions of shape (batch, bins + 1), with the sums below, from one pass over the rows.
 
         None where a sort is better: several numbers of bins, or more than `one_pass` allows.
+
+        >>> Unsorted(np.array([[0.5, 0.2, 0.7]]), np.array([[0, 1, 1]], np.uint8)).width_cut(2, "left").below
+        array([[0, 1, 3]])
         """
         if not isinstance(bins, int) or not one_pass(bins, self.scores.dtype):
             return None
@@ -351,13 +411,21 @@ class Unsorted:
         return Cut(first, last, tie_fraction if tie_fraction.any() else None, sums)
 
     def count_below(self, value: float, *, inclusive: bool) -> Indices:
-        """Count the rows below a score (`inclusive`: or equal to it, in the precision of the scores), shape (batch, 1)."""
+        """Count the rows below a score (`inclusive`: or equal to it, in the precision of the scores), shape (batch, 1).
+
+        >>> Unsorted(np.array([[0.5, 0.2]]), np.array([[0, 1]], np.uint8)).count_below(0.5, inclusive=True)
+        array([[2]])
+        """
         self._refuse_changed()
         is_below = np.less_equal if inclusive else np.less
         return np.array([[np.count_nonzero(is_below(c, c.dtype.type(value)))] for c in self.scores])
 
     def whole(self) -> Cut:
-        """Cut above all rows, shape (batch, 1), with sums over all of them."""
+        """Cut above all rows, shape (batch, 1), with sums over all of them.
+
+        >>> Unsorted(np.array([[0.5, 0.2]]), np.array([[0, 1]], np.uint8)).whole().sums("c")
+        array([[0.7]])
+        """
         ends = np.full((len(self.scores), 1), self.scores.shape[1])
         counted = next(iter(self._width.values()), None)
 
@@ -379,18 +447,36 @@ class Unsorted:
         return self.scores.ravel()[:: self._step].tobytes(), self.outcomes.ravel()[:: self._step].tobytes()
 
     def _refuse_changed(self) -> None:
-        """Raise InputError if a probed score or outcome has changed since the arrays were passed."""
+        """Raise InputError if a probed score or outcome has changed since the arrays were passed.
+
+        >>> scores = np.array([[0.5, 0.2]])
+        >>> rows = Unsorted(scores, np.array([[0, 1]], np.uint8))
+        >>> scores[0, 0] = 0.6
+        >>> rows._refuse_changed()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: the arrays passed to a Profile were changed afterwards; pass copies
+        """
         if self._probe_arrays() != self._probe:
             raise InputError("the arrays passed to a Profile were changed afterwards; pass copies")
 
 
 def _below(values: Float64s) -> Float64s:
-    """Sum over all bins below each edge, along the last axis: shape (..., bins) becomes (..., bins + 1), from 0 on."""
+    """Sum over all bins below each edge, along the last axis: shape (..., bins) becomes (..., bins + 1), from 0 on.
+
+    >>> _below(np.array([[1.0, 2.0]]))
+    array([[0., 1., 3.]])
+    """
     return np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
 
 
 def _width_sums(name: str, width_bins: WidthBins) -> Float64s:
-    """Return the sums of a quantity ("w", "c", "y", "cc" or "cy") below the edges of bins, shape (batch, bins + 1)."""
+    """Return the sums of a quantity ("w", "c", "y", "cc" or "cy") below the edges of bins, shape (batch, bins + 1).
+
+    >>> bins = width_bins(np.array([[0.25, 0.5, 0.75]]), np.array([[0, 1, 1]], np.uint8), 2, "left", squares=False)
+    >>> _width_sums("c", bins)
+    array([[0.  , 0.25, 1.5 ]])
+    """
     if name == "cc":
         assert width_bins.square is not None
         return _below(width_bins.square.sum(axis=2))
@@ -442,7 +528,11 @@ class SortedRows:
 
     @property
     def scores(self) -> Floats:
-        """Ascending scores, shape (batch or 1, rows)."""
+        """Ascending scores, shape (batch or 1, rows).
+
+        >>> SortedRows(np.array([[0.25, 0.5]]), np.array([[0, 1]])).scores
+        array([[0.25, 0.5 ]])
+        """
         if self._unsorted is not None:
             self._sort()
         return self._scores
@@ -464,26 +554,44 @@ class SortedRows:
 
     @cached_property
     def total(self) -> Float64s:
-        """Sum of weights of each dataset, shape (batch,)."""
+        """Sum of weights of each dataset, shape (batch,).
+
+        >>> SortedRows(np.array([[0.2, 0.5]]), np.array([[0, 1]]), np.array([[1.0, 2.5]])).total
+        array([3.5])
+        """
         if self.weights is None:
             return np.full(self.batch, float(self.rows))
         return np.broadcast_to(self.weights.sum(axis=1), (self.batch,))
 
     @cached_property
     def counted(self) -> bool:
-        """Whether weights are repetition counts (all whole numbers), or there are none."""
+        """Whether weights are repetition counts (all whole numbers), or there are none.
+
+        >>> SortedRows(np.array([[0.2, 0.5]]), np.array([[0, 1]]), np.array([[1.0, 2.5]])).counted
+        False
+        """
         return self.weights is None or bool((self.weights == np.rint(self.weights)).all())
 
     @cached_property
     def size(self) -> Float64s:
-        """Sample size of each dataset, shape (batch,): rows, the sum of whole-number weights, or Kish's (sum w)^2 / sum w^2."""
+        """Sample size of each dataset, shape (batch,): rows, the sum of whole-number weights, or Kish's (sum w)^2 / sum w^2.
+
+        >>> SortedRows(np.array([[0.2, 0.5]]), np.array([[0, 1]]), np.array([[0.5, 1.5]])).size  # 2^2 / 2.5
+        array([1.6])
+        """
         if self.counted or self.weights is None:
             return self.total
         return np.broadcast_to(kish(self.weights), (self.batch,))
 
     @property
     def alike(self) -> bool:
-        """Whether all datasets share scores and weights: a batch of one, or arrays that are stored once, with a first axis of 1."""
+        """Whether all datasets share scores and weights: a batch of one, or arrays that are stored once, with a first axis of
+        1.
+
+        >>> scores = np.array([[0.2, 0.5], [0.1, 0.3]])
+        >>> SortedRows(scores, np.zeros((2, 2))).alike, SortedRows(scores[:1], np.zeros((2, 2))).alike
+        (False, True)
+        """
         return self.batch == 1 or (len(self.scores) == 1 and (self.weights is None or len(self.weights) == 1))
 
     # ------------------------------------------------------------------ prefix sums
@@ -518,6 +626,9 @@ class SortedRows:
         """Compute the terms of a prefix sum, (batch or 1, rows): the weight times 1 ("w"), c, y, c*c ("cc") or c*y ("cy").
 
         `datasets` selects those to compute, all by default; an array that is stored once serves each of them.
+
+        >>> SortedRows(np.array([[0.25, 0.5]]), np.array([[0, 1]]), np.array([[2.0, 1.0]]))._values("cc")
+        array([[0.125, 0.25 ]])
         """
 
         def part(a: NDArray[Any]) -> NDArray[Any]:
@@ -535,7 +646,12 @@ class SortedRows:
         return np.asarray(values if self.weights is None else part(self.weights) * values)
 
     def _sums_at(self, name: Sum, index: Indices) -> Float64s:
-        """Sum a quantity over the first index[i, j] rows of dataset i, shape of `index`; one row of indices serves all datasets."""
+        """Sum a quantity over the first index[i, j] rows of dataset i, shape of `index`; one row of indices serves all
+        datasets.
+
+        >>> SortedRows(np.array([[0.25, 0.5]]), np.array([[0, 1]]))._sums_at("c", np.array([[0, 1, 2]]))
+        array([[0.  , 0.25, 0.75]])
+        """
         if name == "w" and self.weights is None:
             return index.astype(np.float64)
         # Each dataset of a large batch is often asked for one set of cuts only.
@@ -545,7 +661,11 @@ class SortedRows:
         return gather(self.prefix(name), index).astype(np.float64)
 
     def _sum_runs(self, name: Sum, index: Indices) -> Float64s:
-        """Compute `_sums_at` for an ascending index without prefix sums, by summing the rows between neighbouring positions."""
+        """Compute `_sums_at` for an ascending index without prefix sums, by summing the rows between neighbouring positions.
+
+        >>> SortedRows(np.array([[0.25, 0.5]]), np.array([[0, 1]]))._sum_runs("c", np.array([[0, 1, 2]]))
+        array([[0.  , 0.25, 0.75]])
+        """
         sums = np.zeros((self.batch, index.shape[1]))
         for i in range(self.batch):
             ends = index[i % len(index)]
@@ -580,11 +700,20 @@ class SortedRows:
 
     @cached_property
     def has_ties(self) -> bool:
-        """Whether any two rows of one dataset have the same score."""
+        """Whether any two rows of one dataset have the same score.
+
+        >>> SortedRows(np.array([[0.2, 0.2, 0.5]]), np.zeros((1, 3))).has_ties
+        True
+        """
         return bool((self.distinct < self.rows).any())
 
     def _group(self, row: Indices) -> tuple[Indices, Indices]:
-        """Find the first row, and one past the last row, of the group of equal scores of each given row, shape (batch or 1, q)."""
+        """Find the first row, and one past the last row, of the group of equal scores of each given row, shape (batch or 1,
+        q).
+
+        >>> SortedRows(np.array([[0.2, 0.2, 0.5]]), np.zeros((1, 3)))._group(np.array([[1, 2]]))
+        (array([[0, 2]]), array([[2, 3]]))
+        """
         if not self.has_ties:
             return row, row + 1
         row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))
@@ -593,11 +722,19 @@ class SortedRows:
 
     @cached_property
     def groups(self) -> tuple[Indices, Indices]:
-        """First row, and one past the last row, of the group of equal scores of every row, shape (batch or 1, rows)."""
+        """First row, and one past the last row, of the group of equal scores of every row, shape (batch or 1, rows).
+
+        >>> SortedRows(np.array([[0.2, 0.2, 0.5]]), np.zeros((1, 3))).groups
+        (array([[0, 0, 2]]), array([[2, 2, 3]]))
+        """
         return self._group(np.arange(self.rows)[None])
 
     @cached_property
     def distinct(self) -> NDArray[np.intp]:
-        """Number of distinct scores in each dataset, shape (batch,)."""
+        """Number of distinct scores in each dataset, shape (batch,).
+
+        >>> SortedRows(np.array([[0.2, 0.2, 0.5]]), np.zeros((1, 3))).distinct
+        array([2])
+        """
         count = [1 + np.count_nonzero(scores[1:] != scores[:-1]) for scores in self.scores]
         return np.broadcast_to(np.array(count), (self.batch,))

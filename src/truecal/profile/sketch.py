@@ -65,7 +65,11 @@ def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[n
 
 
 def _between(low: Any, value: Float64s, high: Any, size: Any = None) -> NDArray[np.bool_]:
-    """Decide low <= value <= high, elementwise, up to 1e-9 max(value, size) for rounding; `size` is `high` by default."""
+    """Decide low <= value <= high, elementwise, up to 1e-9 max(value, size) for rounding; `size` is `high` by default.
+
+    >>> _between(0.0, np.array([-1.0, 0.5, 1.0 + 1e-12]), 1.0)
+    array([False,  True,  True])
+    """
     slack = 1e-9 * np.maximum(high if size is None else size, value) + 1e-300
     return np.asarray((value >= low - slack) & (value <= high + slack))
 
@@ -121,6 +125,11 @@ class Sketch:
     SUMS: ClassVar[tuple[str, ...]] = SUMS
 
     def __init__(self) -> None:
+        """Make an empty sketch.
+
+        >>> Sketch()
+        Sketch(0 rows in 0 cells)
+        """
         self._lock = Lock()  # held while the arrays are replaced, and while all of them are read
         self.edges: Float64s = np.zeros(0)
         self.sums: dict[str, Float64s] = {name: np.zeros(0) for name in SUMS}
@@ -297,12 +306,21 @@ class Sketch:
         return self
 
     def __add__(self, other: Sketch) -> Sketch:
+        """Return a new sketch of the rows of both.
+
+        >>> Sketch.from_arrays([0.5], [1]) + Sketch.from_arrays([0.2, 0.5], [0, 1])
+        Sketch(3 rows in 2 cells)
+        """
         if not isinstance(other, Sketch):
             return NotImplemented
         return Sketch().merge(self, other)
 
     def __radd__(self, other: object) -> Sketch:
-        """Return the sketch itself for 0, so that sum(parts) works."""
+        """Return the sketch itself for 0, so that sum(parts) works.
+
+        >>> sum([Sketch.from_arrays([0.5], [1]), Sketch.from_arrays([0.2, 0.5], [0, 1])])
+        Sketch(3 rows in 2 cells)
+        """
         return self if other == 0 else NotImplemented
 
     def __getstate__(self) -> dict[str, Any]:
@@ -311,6 +329,7 @@ class Sketch:
             return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the attributes returned by `__getstate__`, with a new lock."""
         self.__init__()  # type: ignore[misc]  # a lock of its own
         vars(self).update(state)
 
@@ -318,17 +337,29 @@ class Sketch:
 
     @property
     def cells(self) -> int:
-        """Number of filled cells."""
+        """Number of filled cells.
+
+        >>> Sketch.from_arrays([0.2, 0.5, 0.5], [0, 1, 1]).cells
+        2
+        """
         return len(self.edges)
 
     @property
     def rows(self) -> int:
-        """Number of rows counted in."""
+        """Number of rows counted in.
+
+        >>> Sketch.from_arrays([0.2, 0.5, 0.5], [0, 1, 1]).rows
+        3
+        """
         return round(float(self.sums["n"].sum()))
 
     @property
     def nbytes(self) -> int:
-        """Memory of the arrays, in bytes."""
+        """Memory of the arrays, in bytes.
+
+        >>> Sketch.from_arrays([0.5], [1]).nbytes  # ten numbers per cell
+        80
+        """
         return sum(a.nbytes for a in (self.edges, self.low, self.high, *self.sums.values()))
 
     def to_profile(self) -> CellProfile:
@@ -397,4 +428,5 @@ class Sketch:
         return Sketch.from_cells(arrays["edges"], sums, arrays["low"], arrays["high"], *scalars)
 
     def __repr__(self) -> str:
+        """Return such as "Sketch(3 rows in 2 cells)"."""
         return f"Sketch({self.rows} rows in {self.cells} cells)"

@@ -30,9 +30,13 @@ _MAX_CUT_CELLS = 512
 
 
 def equal_mass_edges(scores: Float64s, outcomes: Float64s, weights: Float64s, bins: int) -> Float64s:
-    """Return the inner edges, rising, of bins of equal weight; equal scores share a bin, so there may be fewer than `bins` - 1.
+    """Return the inner edges, rising, of bins of equal weight; equal scores share a bin, so there may be fewer than `bins`
+    - 1.
 
     `scores`, 0/1 `outcomes` and `weights` have shape (n,). Refuse fewer rows of positive weight than bins.
+
+    >>> equal_mass_edges(np.array([0.1, 0.2, 0.5, 0.8]), np.zeros(4), np.ones(4), 2)
+    array([0.35])
     """
     profile = tc.profile.Profile.from_arrays(scores, outcomes, weights)
     if profile.rows < bins:
@@ -44,13 +48,23 @@ def equal_mass_edges(scores: Float64s, outcomes: Float64s, weights: Float64s, bi
 
 
 def edges_between(low: Float64s, high: Float64s) -> Float64s:
-    """Return edges halfway between scores `low` < `high`, of their shape, above the lower one also after rounding."""
+    """Return edges halfway between scores `low` < `high`, of their shape, above the lower one also after rounding.
+
+    >>> edges_between(np.array([0.25]), np.array([0.75]))
+    array([0.5])
+    """
     middle = low + (high - low) / 2
     return np.where(middle > low, middle, high)
 
 
 def refuse_too_many_bins(steps: StepMap, bins: int, limit: int) -> None:
-    """Refuse a file with more than `limit` bins; `bins` is the setting that the message names."""
+    """Refuse a file with more than `limit` bins; `bins` is the setting that the message names.
+
+    >>> refuse_too_many_bins(StepMap(np.array([0.5]), np.array([0.2, 0.7])), 1, 1)
+    Traceback (most recent call last):
+        ...
+    truecal.errors.FileError: "values" has 2 bins, but "bins" is 1
+    """
     if len(steps.values) > limit:
         raise FileError(f'"values" has {len(steps.values)} bins, but "bins" is {bins}')
 
@@ -67,7 +81,13 @@ class CountedStepMap(StepMap):
     positive: Float64s
 
     def interval(self, scores: Float64s, alpha: float) -> tuple[Float64s, Float64s]:
-        """Return the Clopper-Pearson limits of the bin of each score, of the shape of `scores`, at 1 - alpha for a single bin."""
+        """Return the Clopper-Pearson limits of the bin of each score, of the shape of `scores`, at 1 - alpha for a single bin.
+
+        >>> bins = CountedStepMap(np.array([0.5]), np.array([0.0, 1.0]), np.array([10.0, 10.0]), np.array([0.0, 10.0]))
+        >>> low, high = bins.interval(np.array([0.2, 0.5]), 0.05)
+        >>> low.round(4), high.round(4)
+        (array([0.    , 0.6915]), array([0.3085, 1.    ]))
+        """
         low, high = clopper_pearson(self.positive, self.rows, alpha / 2)
         bin_of = np.searchsorted(self.edges, scores, side="right")
         return low[bin_of], high[bin_of]
@@ -76,8 +96,13 @@ class CountedStepMap(StepMap):
 def fit_guaranteed_steps(scores: Float64s, outcomes: Float64s, weights: Float64s, bins: int) -> CountedStepMap:
     """Fit bins between bins - 1 order statistics; equal ones are one edge, and a repeated score on an edge is a separate bin.
 
-    A row whose score is an edge and occurs once is excluded, so that the counts of a bin are binomial (Gupta and Ramdas 2021).
+    A row whose score is an edge and occurs once is excluded, so that the counts of a bin are binomial (Gupta and Ramdas
+    2021).
     Empty bins have the mean outcome. Refuse weights other than 1, and fewer than two rows per bin.
+
+    >>> steps = fit_guaranteed_steps(np.arange(1.0, 8.0) / 10, np.array([0.0, 0, 1, 0, 1, 1, 1]), np.ones(7), 2)
+    >>> steps.edges, steps.values  # the fourth row, whose score is the edge, is excluded
+    (array([0.4]), array([0.33333333, 1.        ]))
     """
     if (weights != 1).any():
         raise InputError(
@@ -162,20 +187,35 @@ class HistogramBinning(ScoreRecalibrator):
     scheme: Literal["mass", "width", "guaranteed"] = "mass"
 
     def _check_params(self) -> None:
-        """Refuse a number of bins that is no whole number of at least 1, and an unknown scheme."""
+        """Refuse a number of bins that is no whole number of at least 1, and an unknown scheme.
+
+        >>> HistogramBinning(0)._check_params()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: bins must be a whole number of at least 1, not 0
+        """
         super()._check_params()
         options.bins(self.bins)
         options.choice(self.scheme, ("mass", "width", "guaranteed"), "scheme")
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
-        """Return class probabilities (n, K); with scheme="guaranteed" and logits they are rounded to float32."""
+        """Return class probabilities (n, K); with scheme="guaranteed" and logits they are rounded to float32.
+
+        >>> HistogramBinning(input="logits")._scores(np.array([[0.0, 0.0]]), 2)
+        array([[0.5, 0.5]])
+        """
         scores = class_probabilities(outputs, self.input)
         # the last bits of a softmax differ between machines; edges at scores must not depend on them
         is_rounded = self.scheme == "guaranteed" and self.input == "logits"
         return scores.astype(np.float32).astype(np.float64) if is_rounded else scores
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> StepMap:
-        """Fit the weighted mean outcome of each bin of the scheme; of "width" a bin without rows has its centre."""
+        """Fit the weighted mean outcome of each bin of the scheme; of "width" a bin without rows has its centre.
+
+        >>> bins = HistogramBinning(2, scheme="width")._fit_map(np.array([0.1, 0.2]), np.array([0.0, 1.0]), np.ones(2))
+        >>> bins.edges, bins.values  # no row from 0.5 on: the centre 0.75
+        (array([0.5]), array([0.5 , 0.75]))
+        """
         if self.scheme == "guaranteed":
             return fit_guaranteed_steps(scores, outcomes, weights, self.bins)
         if self.scheme == "mass":
@@ -226,7 +266,11 @@ class HistogramBinning(ScoreRecalibrator):
         return self._predict_limits(X, lambda g, scores: g.interval(scores, alpha))
 
     def _read_map(self, state: Mapping[str, Any]) -> StepMap:
-        """Read "edges" and "values", and "rows" and "positive" if there are any; refuse more bins than the settings have."""
+        """Read "edges" and "values", and "rows" and "positive" if there are any; refuse more bins than the settings have.
+
+        >>> HistogramBinning(2)._read_map({"edges": [0.5], "values": [0.2, 0.7]})(np.array([0.1, 0.9]))
+        array([0.2, 0.7])
+        """
         steps = read_steps(state, 0.0, 1.0)
         # repeated scores on an edge are bins of their own
         refuse_too_many_bins(steps, self.bins, 2 * self.bins - 1 if self.scheme == "guaranteed" else self.bins)
@@ -305,7 +349,13 @@ class SharedBinning(ScoreRecalibrator):
         options.whole(self.bins, "bins", 1, 2 * _MAX_CUT_CELLS)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> StepMap:
-        """Cut the scores into at most `bins` bins of least weighted entropy; a bin's value is the weighted mean of its outcomes."""
+        """Cut the scores into at most `bins` bins of least weighted entropy; a bin's value is the weighted mean of its
+        outcomes.
+
+        >>> bins = SharedBinning()._fit_map(np.array([0.2, 0.4, 0.6, 0.8]), np.array([0.0, 0.0, 1.0, 1.0]), np.ones(4))
+        >>> bins.edges, bins.values
+        (array([0.5]), array([0., 1.]))
+        """
         x, w, ones = pool_equal_scores(scores, outcomes, weights)
         start = _start_cells(w, ones)
         mass, positive = np.add.reduceat(w, start), np.add.reduceat(ones, start)
@@ -314,7 +364,13 @@ class SharedBinning(ScoreRecalibrator):
         return StepMap(edges, np.add.reduceat(ones, cut) / np.add.reduceat(w, cut))
 
     def _read_map(self, state: Mapping[str, Any]) -> StepMap:
-        """Read "edges" and "values" of the bins; refuse more bins than the settings have."""
+        """Read "edges" and "values" of the bins; refuse more bins than the settings have.
+
+        >>> SharedBinning(1)._read_map({"edges": [0.5], "values": [0.2, 0.7]})
+        Traceback (most recent call last):
+            ...
+        truecal.errors.FileError: "values" has 2 bins, but "bins" is 1
+        """
         steps = read_steps(state)
         refuse_too_many_bins(steps, self.bins, self.bins)
         return steps
@@ -323,9 +379,14 @@ class SharedBinning(ScoreRecalibrator):
 def _start_cells(w: Float64s, ones: Float64s) -> Indices:
     """Return the positions at which cells of rows start, 0 and those after a row that completes 1/512, 2/512, ... of a weight.
 
-    The weights are that of positive and that of negative outcomes: `ones`, and `w` less `ones`, (n,) each in the order of rising
-    scores. Up to 1024 rows are a cell each. Of a thousand classes one pair in a thousand is positive; cells of equal total weight
+    The weights are that of positive and that of negative outcomes: `ones`, and `w` less `ones`, (n,) each in the order of
+    rising
+    scores. Up to 1024 rows are a cell each. Of a thousand classes one pair in a thousand is positive; cells of equal total
+    weight
     would put all of them into one.
+
+    >>> _start_cells(np.ones(3), np.array([0.0, 1.0, 1.0]))
+    array([0, 1, 2])
     """
     if len(w) <= 2 * _MAX_CUT_CELLS:
         return np.arange(len(w))
@@ -342,9 +403,14 @@ def _start_cells(w: Float64s, ones: Float64s) -> Indices:
 def cut_by_entropy(mass: Float64s, positive: Float64s, bins: int) -> Indices:
     """Return the first cells, 0 among them, of at most `bins` runs of cells with the least weighted entropy of outcomes.
 
-    `mass` and `positive`, shape (cells,), are weights and weights of positive outcomes. There are fewer runs where more do not
-    lower the entropy. Dynamic programming: best[b][j], the least entropy of the first j cells in b bins, is the minimum over i of
+    `mass` and `positive`, shape (cells,), are weights and weights of positive outcomes. There are fewer runs where more do
+    not
+    lower the entropy. Dynamic programming: best[b][j], the least entropy of the first j cells in b bins, is the minimum over
+    i of
     best[b - 1][i] + H(cells i to j).
+
+    >>> cut_by_entropy(np.ones(4), np.array([0.0, 0.0, 1.0, 1.0]), 3)  # the third run would not lower the entropy
+    array([0, 2])
     """
     from scipy.special import entr
 
@@ -384,11 +450,22 @@ class BinnedCurveMap(ScoreMap):
     steps: StepMap
 
     def __call__(self, scores: Float64s) -> Float64s:
-        """Return the value of the bin of curve(score), for each score."""
+        """Return the value of the bin of curve(score), for each score.
+
+        >>> from truecal.recalibration.score_maps import LogisticMap
+        >>> halves = StepMap(np.array([0.5]), np.array([0.2, 0.7]))
+        >>> BinnedCurveMap(LogisticMap(1.0, 0.0), halves)(np.array([-1.0, 1.0]))
+        array([0.2, 0.7])
+        """
         return self.steps(self.curve(scores))
 
     def state(self) -> dict[str, Any]:
-        """Return {"curve": state of the curve, "edges": ..., "values": ...}."""
+        """Return {"curve": state of the curve, "edges": ..., "values": ...}.
+
+        >>> from truecal.recalibration.score_maps import LogisticMap
+        >>> BinnedCurveMap(LogisticMap(1.0, 0.0), StepMap(np.array([0.5]), np.array([0.2, 0.7]))).state()
+        {'curve': {'slope': 1.0, 'intercept': 0.0}, 'edges': [0.5], 'values': [0.2, 0.7]}
+        """
         return {"curve": self.curve.state(), **self.steps.state()}
 
 
@@ -454,7 +531,13 @@ class ScalingBinning(ScoreRecalibrator):
     scaling: ScoreRecalibrator | None = None
 
     def _check_params(self) -> None:
-        """Refuse a `scaling` that is no recalibrator of one score, or that reads another input."""
+        """Refuse a `scaling` that is no recalibrator of one score, or that reads another input.
+
+        >>> ScalingBinning(scaling="platt")._check_params()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: scaling must be a recalibrator of one score, such as PlattScaling(), not 'platt'
+        """
         super()._check_params()
         options.bins(self.bins)
         if self.scaling is not None:
@@ -469,7 +552,11 @@ class ScalingBinning(ScoreRecalibrator):
                 )
 
     def _curve(self) -> ScoreRecalibrator:
-        """Return the map that is fitted before binning: `scaling`, or beta calibration with two parameters."""
+        """Return the map that is fitted before binning: `scaling`, or beta calibration with two parameters.
+
+        >>> ScalingBinning()._curve().parameters
+        2
+        """
         if self.scaling is not None:
             return self.scaling
         return BetaCalibration(parameters=2, input=self.input)
@@ -479,7 +566,13 @@ class ScalingBinning(ScoreRecalibrator):
         return self._curve()._scores(outputs, classes)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BinnedCurveMap:
-        """Fit the curve and cut its values into at most `bins` bins of equal weight, each with their weighted mean."""
+        """Fit the curve and cut its values into at most `bins` bins of equal weight, each with their weighted mean.
+
+        >>> scores = np.linspace(-2, 2, 100)
+        >>> fitted = ScalingBinning(4)._fit_map(scores, (np.arange(100) % 2).astype(float), np.ones(100))
+        >>> len(fitted.steps.values), fitted.curve.a == fitted.curve.b
+        (4, True)
+        """
         curve = self._curve()._fit_map(scores, outcomes, weights)
         values = curve(scores)
         edges = equal_mass_edges(values, outcomes, weights, self.bins)
@@ -488,7 +581,12 @@ class ScalingBinning(ScoreRecalibrator):
         return BinnedCurveMap(curve, StepMap(edges, np.clip(means, 0.0, 1.0)))  # a mean may round past its terms
 
     def _read_map(self, state: Mapping[str, Any]) -> BinnedCurveMap:
-        """Read "curve", the state of the curve, and "edges" and "values" of the bins; refuse more bins than the settings have."""
+        """Read "curve", the state of the curve, and "edges" and "values" of the bins; refuse more bins than the settings have.
+
+        >>> state = {"curve": {"a": 1.0, "b": 1.0, "c": 0.0}, "edges": [0.5], "values": [0.2, 0.7]}
+        >>> ScalingBinning(2)._read_map(state)(np.array([-1.0, 1.0]))
+        array([0.2, 0.7])
+        """
         curve, steps = read_field(state, "curve", dict), read_steps(state, 0.0, 1.0)
         refuse_too_many_bins(steps, self.bins, self.bins)
         return BinnedCurveMap(self._curve()._read_map(curve), steps)

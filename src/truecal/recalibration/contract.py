@@ -40,15 +40,21 @@ class ImpossibleRowError(InputError):
     """A fit was refused because of one row; `row` is its number among the rows of the fit."""
 
     def __init__(self, row: int, reason: str) -> None:
+        """Store the row and the reason; the message is "row {row} {reason}"."""
         super().__init__(f"row {row} {reason}")
         self.row = row
         self.reason = reason
 
     def renumber(self, rows: Indices) -> ImpossibleRowError:
-        """Return the same error with the row's number in the table from which `rows` were taken."""
+        """Return the same error with the row's number in the table from which `rows` were taken.
+
+        >>> ImpossibleRowError(1, "is impossible").renumber(np.array([4, 7]))
+        ImpossibleRowError('row 7 is impossible')
+        """
         return ImpossibleRowError(int(rows[self.row]), self.reason)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Return constructor and arguments for pickle."""
         return ImpossibleRowError, (self.row, self.reason)
 
 
@@ -59,8 +65,15 @@ class ImpossibleRowError(InputError):
 def read_outputs(X: ArrayLike, kind: Input) -> Floats:
     """Validate outputs and return them with shape (n, K), K >= 2; one column of the positive class becomes two.
 
-    Logits of minus infinity (a class ruled out) become LOG_ZERO, -1e30; NaN, plus infinity and numbers that are no probabilities
+    Logits of minus infinity (a class ruled out) become LOG_ZERO, -1e30; NaN, plus infinity and numbers that are no
+    probabilities
     are refused by row and value. A logit z of one column becomes (0, z), a probability p (1 - p, p).
+
+    >>> read_outputs([0.25, 0.5], "probs")
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    >>> read_outputs([[1.0, -np.inf]], "logits")
+    array([[ 1.e+00, -1.e+30]])
     """
     what = "logits" if kind == "logits" else "probabilities"
     # in the order of rows: the sums of a fit, and so where it stops, must not depend on the layout of a frame
@@ -106,7 +119,11 @@ def _warn_if_probabilities(outputs: Floats) -> None:
 
 
 def class_logits(outputs: Floats, kind: Input) -> Floats:
-    """Return logits (n, K): outputs of kind "logits" as they are, of "probs" their logarithms, at least LOG_ZERO = -1e30."""
+    """Return logits (n, K): outputs of kind "logits" as they are, of "probs" their logarithms, at least LOG_ZERO = -1e30.
+
+    >>> class_logits(np.array([[1.0, 0.0]]), "probs")
+    array([[ 0.e+00, -1.e+30]])
+    """
     if kind == "logits":
         return outputs
     with np.errstate(divide="ignore"):
@@ -117,6 +134,10 @@ def class_scores(outputs: Float64s, kind: Input, classes: int) -> Float64s:
     """Return one score per class against the others, (n, K), of outputs (n, K): its probability, or from logits its log odds.
 
     The log odds of class k are z_k - log sum_{j != k} exp z_j. They stay exact where probabilities round to 0 or 1.
+
+    >>> class_scores(np.array([[0.0, 1.0], [2.0, 2.0]]), "logits", 2)
+    array([[-1.,  1.],
+           [-0.,  0.]])
     """
     if kind == "probs":
         return outputs
@@ -158,6 +179,9 @@ class ClassOrder:
         """Make the order of `count` columns from their names; None names them 0..K-1.
 
         Names of types that cannot be compared are not sorted.
+
+        >>> ClassOrder.of(["b", "a"], 2).sorting, ClassOrder.of(None, 2).columns
+        (array([1, 0]), array([0, 1]))
         """
         if names is None:
             return cls(np.arange(count), False, np.arange(count))
@@ -170,21 +194,38 @@ class ClassOrder:
 
     @property
     def classes(self) -> NDArray[Any]:
-        """The names in sorted order."""
+        """The names in sorted order.
+
+        >>> ClassOrder.of(["b", "a"], 2).classes
+        array(['a', 'b'], dtype='<U1')
+        """
         names: NDArray[Any] = self.columns[self.sorting]
         return names
 
     @property
     def is_sorted(self) -> bool:
-        """Whether the columns are in the sorted order of the classes."""
+        """Whether the columns are in the sorted order of the classes.
+
+        >>> ClassOrder.of(["b", "a"], 2).is_sorted
+        False
+        """
         return bool((np.diff(self.sorting) > 0).all())
 
     def sort_columns(self, probs: Float64s) -> Float64s:
-        """Put columns of probabilities (n, K), in the order of X, into the order of `classes`."""
+        """Put columns of probabilities (n, K), in the order of X, into the order of `classes`.
+
+        >>> ClassOrder.of(["b", "a"], 2).sort_columns(np.array([[0.2, 0.8]]))
+        array([[0.8, 0.2]])
+        """
         return probs if self.is_sorted else probs[:, self.sorting]
 
     def positions_in(self, names: Sequence[object] | None) -> Indices | None:
-        """Return the position of each column among `names`, shape (K,); None for the same order or no names; refuse other names."""
+        """Return the position of each column among `names`, shape (K,); None for the same order or no names; refuse other
+        names.
+
+        >>> ClassOrder.of(["b", "a", "c"], 3).positions_in(["a", "b", "c"])
+        array([1, 0, 2])
+        """
         if names is None or not self.named:
             return None
         ours, theirs = [str(name) for name in self.columns.tolist()], [str(name) for name in names]
@@ -199,13 +240,21 @@ class ClassOrder:
         return np.array([theirs.index(name) for name in ours])
 
     def describe(self, positions: Sequence[int]) -> str:
-        """Return the class names at positions of columns as text, at most five, then ", ..."."""
+        """Return the class names at positions of columns as text, at most five, then ", ...".
+
+        >>> ClassOrder.of(["b", "a", "c"], 3).describe([0, 2])
+        "'b', 'c'"
+        """
         names = self.columns.tolist()
         return _join_names([names[k] for k in positions])
 
 
 def _join_names(names: Sequence[object]) -> str:
-    """Join the reprs of the first five names by commas, with ", ..." for others."""
+    """Join the reprs of the first five names by commas, with ", ..." for others.
+
+    >>> _join_names(["a", 1]), _join_names(range(6))
+    ("'a', 1", '0, 1, 2, 3, 4, ...')
+    """
     return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
@@ -213,6 +262,10 @@ def fingerprint_rows(outputs: Floats, labels: Indices) -> Float64s:
     """Project outputs (n, K), at most 16 columns of them, and labels on a random direction; return the sorted numbers, (n,).
 
     They are the same for equal rows and labels, in every call.
+
+    >>> rows, labels = np.array([[0.1, 0.9], [0.4, 0.6]]), np.array([1, 0])
+    >>> bool((fingerprint_rows(rows, labels) == fingerprint_rows(rows[::-1], labels[::-1])).all())
+    True
     """
     count = outputs.shape[1]
     columns = np.unique(np.linspace(0, count - 1, min(count, _PROJECTED_COLUMNS)).astype(np.intp))
@@ -226,6 +279,9 @@ def count_shared_rows(fitted: Float64s, evaluated: Float64s) -> int:
     """Count the fingerprints of `evaluated` rows that are among those of the `fitted` rows.
 
     Where under 90 % of the fitted rows are distinct, equal rows are a coincidence: 0, unless all rows are the same.
+
+    >>> count_shared_rows(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0])), count_shared_rows(np.zeros(3), np.zeros(2))
+    (1, 0)
     """
     if np.array_equal(fitted, evaluated):
         return len(evaluated)
@@ -651,7 +707,11 @@ def warn_if_constant(recalibrator: Recalibrator, correct: Float64s) -> None:
 
 
 def _count_numbers(state: Any) -> int:
-    """Count the numbers, booleans not included, in a nested state of dicts and lists."""
+    """Count the numbers, booleans not included, in a nested state of dicts and lists.
+
+    >>> _count_numbers({"edges": [0.1, 0.2], "isotonic": True, "map": {"slope": 1}})
+    3
+    """
     if isinstance(state, Mapping):
         return sum(_count_numbers(value) for value in state.values())
     if isinstance(state, list):

@@ -115,6 +115,7 @@ class EvaluationRow:
     parameters: int
 
     def __str__(self) -> str:
+        """Write name, log loss, Brier score and accuracy with four decimals, number of parameters, and the calibration error."""
         return (
             f"{self.name}: log loss {self.log_loss:.4f}, Brier score {self.brier:.4f}, accuracy {self.accuracy:.4f}, "
             f"{self.parameters} parameters; {self.error}"
@@ -142,7 +143,11 @@ class EvaluationRow:
 
 
 def _name_limits(name: str, interval: Interval | None) -> dict[str, Any]:
-    """Return {<name>_low: ..., <name>_high: ...} with the limits of an interval; None for both without an interval."""
+    """Return {<name>_low: ..., <name>_high: ...} with the limits of an interval; None for both without an interval.
+
+    >>> _name_limits("error", Interval(0.1, 0.2, 0.95, "")), _name_limits("error", None)
+    ({'error_low': 0.1, 'error_high': 0.2}, {'error_low': None, 'error_high': None})
+    """
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     return {f"{name}_low": low, f"{name}_high": high}
 
@@ -183,6 +188,7 @@ class Evaluation(Tabular):
     refused: tuple[tuple[str, str], ...] = ()
 
     def __getitem__(self, name: str) -> EvaluationRow:
+        """Return the record of the recalibrator of this name; KeyError for another."""
         for row in self.rows:
             if row.name == name:
                 return row
@@ -228,6 +234,9 @@ class Evaluation(Tabular):
         return Frame.from_records([row.record() for row in self.rows])
 
     def __str__(self) -> str:
+        """Write a line per recalibrator, those tied for the best, the recommendation with its reason, and the parts of the
+        score.
+        """
         width = max(len(row.name) for row in self.rows) + 2
         heads = f"{'log loss':>10}{'brier':>10}{'accuracy':>10}{'parameters':>12}{'error (rms)':>13}  {self.level:.0%} interval"
         lines = [f"{'on held-out folds' if self.folds else '':{width}}{heads}"]
@@ -379,6 +388,10 @@ def assign_folds(preds: tc.Predictions, folds: int, rng: int) -> Indices:
     """Assign a fold (0 to folds - 1) to each row (n,): in turn over shuffled rows, class by class, or over shuffled clusters.
 
     Refuse fewer clusters than folds, and fewer than two rows per fold.
+
+    >>> preds = tc.Predictions.from_probs([0.1, 0.2, 0.3, 0.4, 0.6, 0.7], [0, 0, 0, 1, 1, 1])
+    >>> np.bincount(assign_folds(preds, 3, 0)), np.bincount(assign_folds(preds, 3, 0)[:3])  # a row of either class in each
+    (array([2, 2, 2]), array([1, 1, 1]))
     """
     random = options.generator(rng)
     if preds.clusters is not None:
@@ -417,7 +430,11 @@ def cross_fit(recalibrator: Recalibrator, preds: tc.Predictions, X: Any, fold_of
 
 
 def _name_recalibrators(recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator]) -> dict[str, Recalibrator]:
-    """Return recalibrators by name, those of a list by their class; refuse duplicates and other objects."""
+    """Return recalibrators by name, those of a list by their class; refuse duplicates and other objects.
+
+    >>> list(_name_recalibrators([tc.recalibration.PlattScaling(), tc.recalibration.IsotonicCalibration()]))
+    ['PlattScaling', 'IsotonicCalibration']
+    """
     if isinstance(recalibrators, Mapping):
         named = dict(recalibrators)
     else:
@@ -441,6 +458,10 @@ def _select_outputs(
     """Select by name what each recalibrator reads: the probabilities of `preds`, or the logits.
 
     For binary predictions the logits become log odds z_1 - z_0, shape (n,). Refuse a recalibrator of missing logits.
+
+    >>> preds = tc.Predictions.from_probs([0.2, 0.8], [0, 1])
+    >>> _select_outputs({"temperature": tc.recalibration.TemperatureScaling()}, preds, [[0.0, 1.0], [1.0, 3.0]])
+    {'temperature': array([1., 2.])}
     """
     z = None if logits is None else read_outputs(logits, "logits")
     if z is not None and len(z) != len(preds):
@@ -574,7 +595,14 @@ class _Scoring:
 
 
 def _one_sided_gaps(curve: Curve | None) -> tuple[float | None, float | None]:
-    """Average max(score - outcome, 0) and max(outcome - score, 0) along a fitted curve, by weight; (None, None) without one."""
+    """Average max(score - outcome, 0) and max(outcome - score, 0) along a fitted curve, by weight; (None, None) without one.
+
+    >>> from types import SimpleNamespace
+    >>> curve = SimpleNamespace(score=np.array([0.2, 0.8]), outcome=np.array([0.4, 0.7]), weight=np.array([3.0, 1.0]))
+    >>> over, under = _one_sided_gaps(curve)
+    >>> round(over, 6), round(under, 6)  # 0.1 x 1/4 and 0.2 x 3/4
+    (0.025, 0.15)
+    """
     if curve is None:
         return None, None
     gap, weight = curve.score - curve.outcome, curve.weight / curve.weight.sum()
@@ -647,10 +675,19 @@ class BinChoice(Tabular):
     recommended_by_plugin: int | None
 
     def frame(self) -> Frame:
-        """Return one row per number of bins: bins, mean_squared_error, debiased, debiased_upper, plugin, plugin_upper."""
+        """Return one row per number of bins: bins, mean_squared_error, debiased, debiased_upper, plugin, plugin_upper.
+
+        >>> BinChoice((BinCandidate(10, 0.2, 0.01, 0.02, 0.03, 0.04),), 0.05, 0.9, 10, 10).frame()[0]
+        {'bins': 10, 'mean_squared_error': 0.2, 'debiased': 0.01, 'debiased_upper': 0.02, 'plugin': 0.03, 'plugin_upper': 0.04}
+        """
         return Frame.from_records(map(vars, self.candidates))
 
     def __str__(self) -> str:
+        """Write the recommended number, the threshold, the level, and how many were tried.
+
+        >>> print(BinChoice((BinCandidate(10, 0.2, 0.01, 0.02, 0.03, 0.04),), 0.05, 0.9, None, 10))
+        no number of bins recommended for an error below 0.05 at 90%, of 1 tried
+        """
         number = "no number of bins" if self.recommended is None else f"{self.recommended} bins"
         return f"{number} recommended for an error below {self.threshold:g} at {self.level:.0%}, of {len(self.candidates)} tried"
 
@@ -780,8 +817,13 @@ def _test_candidate(count: int, preds: tc.Predictions, draws: Indices, level: fl
 def _marginal_errors(parts: Sequence[tuple[Float64s, Float64s]], draws: Indices) -> tuple[Float64s, Float64s]:
     """Return plug-in and debiased squared calibration error of rows grouped by equal output, averaged over classes.
 
-    Both are (resamples,). `parts` are (outputs, outcomes) of every class, (n,) each; `draws` (resamples, n) how often each row is
+    Both are (resamples,). `parts` are (outputs, outcomes) of every class, (n,) each; `draws` (resamples, n) how often each
+    row is
     drawn.
+
+    >>> column = np.array([0.5, 0.5]), np.array([1.0, 1.0])
+    >>> _marginal_errors([column], np.array([[1, 1]]))  # (1 - 1/2)^2
+    (array([0.25]), array([0.25]))
     """
     plugin, debiased = np.zeros(len(draws)), np.zeros(len(draws))
     for column, outcomes in parts:

@@ -47,13 +47,21 @@ class Graph:
     entries: list[Node | NDArray[Any] | None] = field(default_factory=lambda: [None])
 
     def input(self) -> "Tracer":
-        """Return the tracer of the model outputs, the first entry."""
+        """Return the tracer of the model outputs, the first entry.
+
+        >>> Graph().input().position
+        0
+        """
         return Tracer(self, 0)
 
     def record(self, operation: str, operands: Sequence[Any]) -> "Tracer":
         """Append an operation and return the tracer of its result; operands that are no tracers become constants.
 
         Raise NotImplementedError for an operation that is not in `OPERATIONS`.
+
+        >>> graph = Graph()
+        >>> graph.record("add", (graph.input(), 1)).position, graph.entries[1:]
+        (2, [array(1.), Node(operation='add', operands=(0, 1))])
         """
         if operation not in OPERATIONS:
             raise NotImplementedError(f"{operation} cannot be exported")
@@ -62,7 +70,12 @@ class Graph:
         return Tracer(self, len(self.entries) - 1)
 
     def _add_constant(self, value: Any) -> int:
-        """Append a constant and return its position; floats, and single numbers, become float64."""
+        """Append a constant and return its position; floats, and single numbers, become float64.
+
+        >>> graph = Graph()
+        >>> graph._add_constant(3), graph.entries[-1]
+        (1, array(3.))
+        """
         array = np.asarray(value)
         # arrays of whole numbers are positions of columns and stay whole; single numbers take part in arithmetic
         is_real = array.dtype.kind == "f" or (array.ndim == 0 and array.dtype.kind in "iu")
@@ -74,11 +87,18 @@ class Tracer(NDArrayOperatorsMixin):
     """An array of a graph; each numpy operation on it becomes an entry of the graph."""
 
     def __init__(self, graph: Graph, position: int) -> None:
+        """Stand for the entry at `position` of a graph."""
         self.graph = graph
         self.position = position
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
-        """Record a ufunc by its name; |x| as max(x, -x) and log1p(x) as log(1 + x)."""
+        """Record a ufunc by its name; |x| as max(x, -x) and log1p(x) as log(1 + x).
+
+        >>> graph = Graph()
+        >>> doubled = graph.input() * 2.0
+        >>> graph.entries[-1]
+        Node(operation='multiply', operands=(0, 1))
+        """
         if ufunc is np.absolute:
             return np.maximum(operands[0], -operands[0])
         if ufunc is np.log1p:
@@ -90,43 +110,89 @@ class Tracer(NDArrayOperatorsMixin):
         return self.graph.record(function.__name__, args[0] if function is np.column_stack else args)
 
     def __getitem__(self, key: tuple[slice, Any]) -> "Tracer":
-        """Record the selection of columns, `tracer[:, columns]`."""
+        """Record the selection of columns, `tracer[:, columns]`.
+
+        >>> graph = Graph()
+        >>> first = graph.input()[:, 0]
+        >>> graph.entries[-2:]
+        [array([0]), Node(operation='columns', operands=(0, 1))]
+        """
         return self.graph.record("columns", (self, np.atleast_1d(key[1])))
 
     def sum(self, axis: int, keepdims: bool) -> "Tracer":
-        """Record the sum over columns, (n, 1), whatever the arguments."""
+        """Record the sum over columns, (n, 1), whatever the arguments.
+
+        >>> graph = Graph()
+        >>> total = graph.input().sum(axis=1, keepdims=True)
+        >>> graph.entries[-1]
+        Node(operation='sum', operands=(0,))
+        """
         return self.graph.record("sum", (self,))
 
     def max(self, axis: int, keepdims: bool) -> "Tracer":
-        """Record the maximum over columns, (n, 1), whatever the arguments."""
+        """Record the maximum over columns, (n, 1), whatever the arguments.
+
+        >>> graph = Graph()
+        >>> largest = graph.input().max(axis=1, keepdims=True)
+        >>> graph.entries[-1]
+        Node(operation='max', operands=(0,))
+        """
         return self.graph.record("max", (self,))
 
     def argmax(self, axis: int, keepdims: bool) -> "Tracer":
-        """Record the index of the largest column, (n, 1), whatever the arguments."""
+        """Record the index of the largest column, (n, 1), whatever the arguments.
+
+        >>> graph = Graph()
+        >>> first = graph.input().argmax(axis=1, keepdims=True)
+        >>> graph.entries[-1]
+        Node(operation='argmax', operands=(0,))
+        """
         return self.graph.record("argmax", (self,))
 
     def astype(self, dtype: type) -> "Tracer":
-        """Record the rounding to float32; other types change nothing, since graphs compute in float64."""
+        """Record the rounding to float32; other types change nothing, since graphs compute in float64.
+
+        >>> graph = Graph()
+        >>> rounded = graph.input().astype(np.float32)
+        >>> graph.entries[-1]
+        Node(operation='round_to_float32', operands=(0,))
+        """
         return self.graph.record("round_to_float32", (self,)) if dtype is np.float32 else self
 
 
 def softmax(logits: Any) -> Any:
-    """Compute the softmax of each row of an array (n, K); record it where `logits` is a tracer."""
+    """Compute the softmax of each row of an array (n, K); record it where `logits` is a tracer.
+
+    >>> softmax(np.array([[0.0, 0.0]]))
+    array([[0.5, 0.5]])
+    """
     return logits.graph.record("softmax", (logits,)) if isinstance(logits, Tracer) else special.softmax(logits)
 
 
 def sigmoid(logits: Any) -> Any:
-    """Compute 1 / (1 + exp(-z)) of every number of an array; record it where `logits` is a tracer."""
+    """Compute 1 / (1 + exp(-z)) of every number of an array; record it where `logits` is a tracer.
+
+    >>> sigmoid(np.array([0.0]))
+    array([0.5])
+    """
     return logits.graph.record("sigmoid", (logits,)) if isinstance(logits, Tracer) else special.expit(logits)
 
 
 def look_up(table: NDArray[Any], index: Any) -> Any:
-    """Return table[index], for positions that `np.searchsorted` returned; record it where `index` is a tracer."""
+    """Return table[index], for positions that `np.searchsorted` returned; record it where `index` is a tracer.
+
+    >>> look_up(np.array([5.0, 6.0]), np.array([1, 0]))
+    array([6., 5.])
+    """
     return index.graph.record("take", (table, index)) if isinstance(index, Tracer) else table[index]
 
 
 def is_row_maximum(values: Any, columns: int) -> Any:
-    """Mark the first largest number of each row of (n, columns) values, shape (n, columns)."""
+    """Mark the first largest number of each row of (n, columns) values, shape (n, columns).
+
+    >>> is_row_maximum(np.array([[1.0, 3.0, 3.0]]), 3)
+    array([[False,  True, False]])
+    """
     return values.argmax(axis=1, keepdims=True) == np.arange(columns)
 
 
@@ -165,6 +231,7 @@ class _OnnxWriter:
     """Nodes and constants of an ONNX graph while it is written."""
 
     def __init__(self, onnx: Any) -> None:
+        """Start without nodes and constants; `onnx` is the module of that name."""
         self.onnx = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = []

@@ -35,7 +35,11 @@ class PiecewiseLinearMap(ScoreMap):
     y: Float64s
 
     def __call__(self, scores: Float64s) -> Float64s:
-        """Interpolate linearly between the knots; rounding never reverses two scores."""
+        """Interpolate linearly between the knots; rounding never reverses two scores.
+
+        >>> PiecewiseLinearMap(np.array([0.0, 1.0]), np.array([0.25, 0.75]))(np.array([-1.0, 0.5, 2.0]))
+        array([0.25, 0.5 , 0.75])
+        """
         if len(self.x) == 1:
             return scores * 0.0 + self.y[0]
         # scores outside the knots are in the first or last segment and stop at its end
@@ -91,7 +95,13 @@ class IsotonicCalibration(ScoreRecalibrator):
     """
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> PiecewiseLinearMap:
-        """Fit by pooling adjacent violators to scores, 0/1 outcomes and weights, (n,); knots inside flat stretches are dropped."""
+        """Fit by pooling adjacent violators to scores, 0/1 outcomes and weights, (n,); knots inside flat stretches are
+        dropped.
+
+        >>> curve = IsotonicCalibration()._fit_map(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4))
+        >>> curve.x, curve.y
+        (array([0.1, 0.2, 0.3, 0.4]), array([0. , 0.5, 0.5, 1. ]))
+        """
         from scipy.optimize import isotonic_regression
 
         x, w, ones = merge_near_scores(*pool_equal_scores(scores, outcomes, weights))
@@ -103,12 +113,20 @@ class IsotonicCalibration(ScoreRecalibrator):
         return PiecewiseLinearMap(x[bend], y[bend])
 
     def _read_map(self, state: Mapping[str, Any]) -> PiecewiseLinearMap:
-        """Read the knots `x`, which must increase, and `y`, which must not decrease."""
+        """Read the knots `x`, which must increase, and `y`, which must not decrease.
+
+        >>> IsotonicCalibration()._read_map({"x": [0.0, 1.0], "y": [0.2, 0.6]})(np.array([0.5]))
+        array([0.4])
+        """
         return read_piecewise_linear(state)
 
 
 def pool_equal_scores(scores: Float64s, outcomes: Float64s, weights: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Return distinct scores in rising order, the weight of each and the weight of its positive outcomes, (distinct,) each."""
+    """Return distinct scores in rising order, the weight of each and the weight of its positive outcomes, (distinct,) each.
+
+    >>> pool_equal_scores(np.array([0.5, 0.2, 0.5]), np.array([1.0, 1.0, 0.0]), np.array([1.0, 2.0, 3.0]))
+    (array([0.2, 0.5]), array([2., 4.]), array([2., 1.]))
+    """
     order = np.argsort(scores)
     x, w, ones = scores[order], weights[order], (weights * outcomes)[order]
     start = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
@@ -118,9 +136,13 @@ def pool_equal_scores(scores: Float64s, outcomes: Float64s, weights: Float64s) -
 
 
 def merge_near_scores(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Merge rising scores x less than 1e-15 above the first of their run into that one; sum their weights w and weights of ones.
+    """Merge rising scores x less than 1e-15 above the first of their run into that one; sum their weights w and weights of
+    ones.
 
     All are (n,); returned are score, weight and ones of each run, (runs,).
+
+    >>> merge_near_scores(np.array([0.0, 1e-16, 0.5]), np.ones(3), np.array([0.0, 1.0, 1.0]))
+    (array([0. , 0.5]), array([2., 1.]), array([1., 1.]))
     """
     if len(x) < 2 or np.diff(x).min() >= _RESOLUTION:
         return x, w, ones
@@ -133,7 +155,11 @@ def merge_near_scores(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64
 
 
 def read_piecewise_linear(state: Mapping[str, Any]) -> PiecewiseLinearMap:
-    """Read the knots `x`, which must increase, and `y` in [0, 1], which must not decrease."""
+    """Read the knots `x`, which must increase, and `y` in [0, 1], which must not decrease.
+
+    >>> read_piecewise_linear({"x": [0.0, 2.0], "y": [0.25, 0.75]})(np.array([1.0]))
+    array([0.5])
+    """
     x = read_numbers(state, "x", rising=True)
     y = read_numbers(state, "y", len(x), low=0.0, high=1.0)
     if len(x) == 0 or not (np.diff(y) >= 0).all():
@@ -215,7 +241,11 @@ class CenteredIsotonic(ScoreRecalibrator):
         return knots
 
     def _read_map(self, state: Mapping[str, Any]) -> PiecewiseLinearMap:
-        """Read the knots `x`, which must increase, and `y`, which must not decrease."""
+        """Read the knots `x`, which must increase, and `y`, which must not decrease.
+
+        >>> CenteredIsotonic()._read_map({"x": [0.0, 1.0], "y": [0.2, 0.6]})(np.array([0.5]))
+        array([0.4])
+        """
         return read_piecewise_linear(state)
 
 
@@ -223,6 +253,9 @@ def finite_range(scores: Float64s) -> tuple[float, float]:
     """Return the range of the finite scores, widened by 1 on both sides, (-1, 1) if there are none.
 
     Log odds of classes that were ruled out, 1e29 and beyond, are not finite.
+
+    >>> finite_range(np.array([-1.0, 3.0, 1e30])), finite_range(np.array([np.inf]))
+    ((-2.0, 4.0), (-1.0, 1.0))
     """
     finite = scores[np.abs(scores) < 1e29]
     return (float(finite.min()) - 1, float(finite.max()) + 1) if len(finite) else (-1.0, 1.0)
@@ -232,6 +265,9 @@ def bound_scores(scores: Float64s) -> Float64s:
     """Clip scores to the range of those of magnitude below 1e29, widened by 1 on both sides: (-1, 1) where there are none.
 
     Larger ones are log odds of classes that were ruled out, which would dominate a mean.
+
+    >>> bound_scores(np.array([-1.0, 3.0, 1e30, -np.inf]))
+    array([-1.,  3.,  4., -2.])
     """
     return np.clip(scores, *finite_range(scores))
 
@@ -240,6 +276,10 @@ def fit_centred_knots(x: Float64s, w: Float64s, ones: Float64s) -> PiecewiseLine
     """Fit centred isotonic regression to rising scores x, weights w and weights of positive outcomes, (n,); return the knots.
 
     A fit that is flat everywhere has one knot; at 0 or 1 it is moved inside by 0.2 outcomes of each kind.
+
+    >>> knots = fit_centred_knots(np.array([1.0, 2.0]), np.array([2.0, 2.0]), np.array([1.0, 1.0]))
+    >>> knots.x, knots.y  # flat
+    (array([1.]), array([0.5]))
     """
     from scipy.optimize import isotonic_regression
 
@@ -292,13 +332,21 @@ class StepMap(ScoreMap):
     values: Float64s
 
     def __call__(self, scores: Float64s) -> Float64s:
-        """Return the value of the bin of each score; a score on an edge is in the bin above it."""
+        """Return the value of the bin of each score; a score on an edge is in the bin above it.
+
+        >>> StepMap(np.array([0.5]), np.array([0.2, 0.7]))(np.array([0.4, 0.5]))
+        array([0.2, 0.7])
+        """
         values: Float64s = look_up(self.values, np.searchsorted(self.edges, scores, side="right"))
         return values
 
 
 def read_steps(state: Mapping[str, Any], low: float = -np.inf, high: float = np.inf) -> StepMap:
-    """Read a step function: "edges", which increase, in [low, high], and one more "values" than these, in [0, 1]."""
+    """Read a step function: "edges", which increase, in [low, high], and one more "values" than these, in [0, 1].
+
+    >>> read_steps({"edges": [0.5], "values": [0.2, 0.7]})(np.array([0.4, 0.5]))
+    array([0.2, 0.7])
+    """
     edges = read_numbers(state, "edges", low=low, high=high, rising=True)
     return StepMap(edges, read_numbers(state, "values", len(edges) + 1, low=0.0, high=1.0))
 
@@ -311,12 +359,22 @@ class VennAbersMap(ScoreMap):
     p1: StepMap
 
     def __call__(self, scores: Float64s) -> Float64s:
-        """Return p1 / (1 - p0 + p1) at each score."""
+        """Return p1 / (1 - p0 + p1) at each score.
+
+        >>> p0, p1 = (StepMap(np.array([]), np.array([p])) for p in (0.25, 0.75))
+        >>> VennAbersMap(p0, p1)(np.array([0.4]))  # 0.75 / 1.5
+        array([0.5])
+        """
         p0, p1 = self.p0(scores), self.p1(scores)
         return p1 / (1 - p0 + p1)
 
     def state(self) -> dict[str, Any]:
-        """Return {"p0": ..., "p1": ...}, each with "edges" and "values"."""
+        """Return {"p0": ..., "p1": ...}, each with "edges" and "values".
+
+        >>> p0, p1 = (StepMap(np.array([]), np.array([p])) for p in (0.25, 0.75))
+        >>> VennAbersMap(p0, p1).state()
+        {'p0': {'edges': [], 'values': [0.25]}, 'p1': {'edges': [], 'values': [0.75]}}
+        """
         return {"p0": self.p0.state(), "p1": self.p1.state()}
 
 
@@ -381,7 +439,12 @@ class VennAbers(ScoreRecalibrator):
         return scores.astype(np.float32).astype(np.float64) if is_computed else scores
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> VennAbersMap:
-        """Fit p0 and p1 at every score (n,): the isotonic fit there with one more row of this score, an outcome of 0 or of 1."""
+        """Fit p0 and p1 at every score (n,): the isotonic fit there with one more row of this score, an outcome of 0 or of 1.
+
+        >>> fitted = VennAbers()._fit_map(np.array([0.2, 0.8]), np.array([0.0, 1.0]), np.ones(2))
+        >>> fitted.p0(np.array([0.2, 0.8])), fitted.p1(np.array([0.2, 0.8]))  # the mean of 1 and an added 0; of 0 and an added 1
+        (array([0. , 0.5]), array([0.5, 1. ]))
+        """
         x, w, ones = pool_equal_scores(scores, outcomes, weights)
         with_one = fit_with_added_one(w, ones)
         # adding a 0 is adding a 1 to the mirrored data
@@ -391,7 +454,11 @@ class VennAbers(ScoreRecalibrator):
         return VennAbersMap(p0, _drop_constant_edges(np.nextafter(x, np.inf), np.append(with_one, 1.0)))
 
     def _read_map(self, state: Mapping[str, Any]) -> VennAbersMap:
-        """Read "p0" and "p1", each an object of rising "edges" and one more "values" than these, in [0, 1]."""
+        """Read "p0" and "p1", each an object of rising "edges" and one more "values" than these, in [0, 1].
+
+        >>> VennAbers()._read_map({"p0": {"edges": [], "values": [0.25]}, "p1": {"edges": [], "values": [0.75]}})(np.array([0.4]))
+        array([0.5])
+        """
         p0, p1 = (read_steps(read_field(state, name, dict)) for name in ("p0", "p1"))
         return VennAbersMap(p0, p1)
 
@@ -444,13 +511,22 @@ class VennAbers(ScoreRecalibrator):
 
 
 def _drop_constant_edges(edges: Float64s, values: Float64s) -> StepMap:
-    """Make a step function of inner edges (n,) and values (n + 1,), without edges between equal values."""
+    """Make a step function of inner edges (n,) and values (n + 1,), without edges between equal values.
+
+    >>> steps = _drop_constant_edges(np.array([0.3, 0.6]), np.array([0.1, 0.1, 0.9]))
+    >>> steps.edges, steps.values
+    (array([0.6]), array([0.1, 0.9]))
+    """
     changes = np.diff(values) != 0
     return StepMap(edges[changes], values[np.r_[True, changes]])
 
 
 def _geometric_mean(parts: Sequence[Float64s]) -> Float64s:
-    """Compute the geometric mean of several arrays, element by element; 0 where one is 0."""
+    """Compute the geometric mean of several arrays, element by element; 0 where one is 0.
+
+    >>> _geometric_mean([np.array([1.0, 0.0]), np.array([4.0, 1.0])])
+    array([2., 0.])
+    """
     with np.errstate(divide="ignore"):
         mean: Float64s = np.exp(np.mean(np.log(parts), axis=0))
     return mean
@@ -459,10 +535,16 @@ def _geometric_mean(parts: Sequence[Float64s]) -> Float64s:
 def fit_with_added_one(w: Float64s, ones: Float64s) -> Float64s:
     """Return, for every distinct score, the value there of the isotonic fit to all rows and one more 1 at this score, (n,).
 
-    `w` and `ones` are the weights, and the weights of positive outcomes, of rising scores. Algorithms 1 and 2 of Vovk, Petej and
-    Fedorova (2015). The fit is the slope of the greatest convex minorant of the points (total weight, total of ones). A 1 added
-    before all rows puts the point (-1, -1) in front; moving it past one score at a time replaces a single point, and only the
+    `w` and `ones` are the weights, and the weights of positive outcomes, of rising scores. Algorithms 1 and 2 of Vovk, Petej
+    and
+    Fedorova (2015). The fit is the slope of the greatest convex minorant of the points (total weight, total of ones). A 1
+    added
+    before all rows puts the point (-1, -1) in front; moving it past one score at a time replaces a single point, and only
+    the
     left end of the minorant changes. Each point enters and leaves the stack of corners once.
+
+    >>> fit_with_added_one(np.array([1.0, 1.0]), np.array([0.0, 1.0])).round(4)  # (0 + 1) / 2, and 1
+    array([0.5, 1. ])
     """
     px, py = np.r_[-1.0, 0.0, np.cumsum(w)].tolist(), np.r_[-1.0, 0.0, np.cumsum(ones)].tolist()
     stack: list[tuple[float, float]] = []
@@ -489,6 +571,11 @@ def _pop_above(stack: list[tuple[float, float]], x: float, y: float) -> None:
     """Remove corners from the top of the stack that are on or above the line from (x, y), left of them, to the corner after.
 
     What remains with (x, y) on top is convex; the last corner stays.
+
+    >>> stack = [(2.0, 2.0), (1.0, 2.0)]
+    >>> _pop_above(stack, 0.0, 0.0)
+    >>> stack  # (1, 2) lies above the line from (0, 0) to (2, 2)
+    [(2.0, 2.0)]
     """
     while len(stack) > 1:
         (x0, y0), (x1, y1) = stack[-1], stack[-2]
@@ -518,7 +605,11 @@ class SplineMap(ScoreMap):
     high: float
 
     def __call__(self, scores: Float64s) -> Float64s:
-        """Evaluate sigmoid(f(x)) at log odds."""
+        """Evaluate sigmoid(f(x)) at log odds.
+
+        >>> SplineMap(np.array([-1.0, 1.0]), np.array([1.0, 1.0]), -1.0, -5.0, 5.0)(np.array([0.0]))  # slope 1 from f(-1) = -1
+        array([0.5])
+        """
         x = np.minimum(np.maximum(scores, self.low), self.high)
         value = self.intercept + np.minimum(x - self.knots[0], 0.0) * self.slopes[0]
         for j, gap in enumerate(np.diff(self.knots)):
@@ -587,12 +678,22 @@ class SplineCalibration(ScoreRecalibrator):
     knots: int = field(default=10, kw_only=False)
 
     def _check_params(self) -> None:
-        """Refuse a number of knots outside 2 to 1000."""
+        """Refuse a number of knots outside 2 to 1000.
+
+        >>> SplineCalibration(1)._check_params()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: knots must be a whole number of at least 2, not 1
+        """
         super()._check_params()
         options.whole(self.knots, "knots", 2, 1000)
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
-        """Return the log odds of each class against the others (n, K)."""
+        """Return the log odds of each class against the others (n, K).
+
+        >>> SplineCalibration()._scores(np.array([[0.5, 0.5]]), 2)
+        array([[0., 0.]])
+        """
         return class_log_odds(outputs, self.input, classes)
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> SplineMap:
@@ -619,10 +720,17 @@ class SplineCalibration(ScoreRecalibrator):
 
 
 def _merge_into_cells(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Merge neighbouring scores into at most 4096 cells of about equal weight; return mean scores, weights and ones of the cells.
+    """Merge neighbouring scores into at most 4096 cells of about equal weight; return mean scores, weights and ones of the
+    cells.
 
-    `x`, `w` and `ones` (n,) are distinct rising scores, their weights and weights of positive outcomes; up to 4096 scores are
+    `x`, `w` and `ones` (n,) are distinct rising scores, their weights and weights of positive outcomes; up to 4096 scores
+    are
     returned as they are.
+
+    >>> _merge_into_cells(np.array([0.1, 0.2]), np.ones(2), np.array([0.0, 1.0]))
+    (array([0.1, 0.2]), array([1., 1.]), array([0., 1.]))
+    >>> len(_merge_into_cells(np.arange(8192.0), np.ones(8192), np.ones(8192))[0])
+    4096
     """
     if len(x) <= _MAX_CELLS:
         return x, w, ones
@@ -634,7 +742,11 @@ def _merge_into_cells(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64
 
 
 def _choose_knots(x: Float64s, w: Float64s, count: int) -> Float64s:
-    """Choose at most `count` of the distinct, rising scores x at quantiles of their weights w, among them the first and last."""
+    """Choose at most `count` of the distinct, rising scores x at quantiles of their weights w, among them the first and last.
+
+    >>> _choose_knots(np.arange(9.0), np.ones(9), 3)
+    array([0., 4., 8.])
+    """
     cumulative = np.cumsum(w)
     position = np.searchsorted(cumulative, np.linspace(0, 1, count)[1:-1] * cumulative[-1])
     return np.unique(np.r_[x[0], x[np.minimum(position, len(x) - 1)], x[-1]])

@@ -47,7 +47,11 @@ class ScoreMap(ABC):
         """Return the probability of each score, of the shape of `scores`."""
 
     def state(self) -> dict[str, Any]:
-        """Return the fields of the map by name as the types of JSON."""
+        """Return the fields of the map by name as the types of JSON.
+
+        >>> LogisticMap(2.0, -1.0).state()
+        {'slope': 2.0, 'intercept': -1.0}
+        """
         return {name: serialization.to_json(value) for name, value in vars(self).items()}
 
 
@@ -68,11 +72,21 @@ class ScoreRecalibrator(Recalibrator):
         """Restore a map from a state written by `ScoreMap.state`."""
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
-        """Return one score per class, (n, K), the argument of the maps."""
+        """Return one score per class, (n, K), the argument of the maps.
+
+        >>> PlattScaling(input="logits")._scores(np.array([[0.0, 1.5]]), 2)
+        array([[-1.5,  1.5]])
+        """
         return class_scores(outputs, self.input, classes)
 
     def _check_params(self) -> None:
-        """Refuse unknown values of `input`, `multiclass` and `normalize`."""
+        """Refuse unknown values of `input`, `multiclass` and `normalize`.
+
+        >>> PlattScaling(multiclass="all")._check_params()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: multiclass must be 'one-vs-rest' or 'top-label' or 'shared', not 'all'
+        """
         super()._check_params()
         options.choice(self.multiclass, get_args(Multiclass), "multiclass")
         options.choice(self.normalize, (True, False), "normalize")
@@ -140,7 +154,13 @@ class ScoreRecalibrator(Recalibrator):
         return low, high
 
     def _state(self) -> dict[str, Any]:
-        """Return {"maps": the state of every map}."""
+        """Return {"maps": the state of every map}.
+
+        >>> recalibrator = PlattScaling()
+        >>> recalibrator.maps_ = [LogisticMap(2.0, -1.0)]
+        >>> recalibrator._state()
+        {'maps': [{'slope': 2.0, 'intercept': -1.0}]}
+        """
         return {"maps": [g.state() for g in self.maps_]}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
@@ -154,13 +174,22 @@ class ScoreRecalibrator(Recalibrator):
 
 
 def class_probabilities(outputs: Float64s, kind: Input) -> Float64s:
-    """Return outputs (n, K) of kind "probs" as they are, of "logits" their softmax."""
+    """Return outputs (n, K) of kind "probs" as they are, of "logits" their softmax.
+
+    >>> class_probabilities(np.array([[0.0, 0.0]]), "logits")
+    array([[0.5, 0.5]])
+    """
     probs: Float64s = outputs if kind == "probs" else softmax(outputs)
     return probs
 
 
 def renormalize(probs: Float64s, classes: int) -> Float64s:
-    """Divide rows (n, K) by their sums; a row of zeros becomes uniform. `classes` is K, which a traced array lacks."""
+    """Divide rows (n, K) by their sums; a row of zeros becomes uniform. `classes` is K, which a traced array lacks.
+
+    >>> renormalize(np.array([[0.2, 0.6], [0.0, 0.0]]), 2)
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
+    """
     total = probs.sum(axis=1, keepdims=True)
     empty = total <= 0.0
     return np.where(empty, 1.0 / classes, probs / np.where(empty, 1.0, total))
@@ -170,6 +199,10 @@ def replace_top(probs: Float64s, outputs: Float64s, scores: Float64s, score_map:
     """Replace in probabilities (n, K) that of the largest output by `score_map` of its score; see `set_confidence`.
 
     `outputs` and `scores` have shape (n, K); of equal outputs the first class is the largest.
+
+    >>> probs = np.array([[0.75, 0.25]])
+    >>> replace_top(probs, probs, probs, LogisticMap(0.0, 0.0), 2)
+    array([[0.5, 0.5]])
     """
     top = is_row_maximum(outputs, classes)
     confidence = score_map(np.where(top, scores, 0.0).sum(axis=1, keepdims=True))
@@ -179,8 +212,15 @@ def replace_top(probs: Float64s, outputs: Float64s, scores: Float64s, score_map:
 def set_confidence(probs: Float64s, top: NDArray[np.bool_], confidence: Float64s, classes: int) -> Float64s:
     """Give the class marked in `top` exactly `confidence` (n, 1); the others share the remainder in proportion to `probs`.
 
-    Where that would lift another class above the confidence, the shares of the others are mixed with equal shares, just enough to
+    Where that would lift another class above the confidence, the shares of the others are mixed with equal shares, just
+    enough to
     keep the top class first. With a confidence of 1 / K or less that is impossible: then the others share equally.
+
+    >>> top = np.array([[True, False, False]])
+    >>> set_confidence(np.array([[0.5, 0.4, 0.1]]), top, np.array([[0.6]]), 3).round(4)  # 0.4 in the ratio 4 : 1
+    array([[0.6 , 0.32, 0.08]])
+    >>> set_confidence(np.array([[0.5, 0.4, 0.1]]), top, np.array([[0.2]]), 3).round(4)  # below 1 / 3
+    array([[0.2, 0.4, 0.4]])
     """
     equal = 1.0 / (classes - 1)
     others = np.where(top, 0.0, probs)
@@ -210,7 +250,11 @@ class LogisticMap(ScoreMap):
     intercept: float
 
     def __call__(self, scores: Float64s) -> Float64s:
-        """Evaluate sigmoid(slope * score + intercept)."""
+        """Evaluate sigmoid(slope * score + intercept).
+
+        >>> LogisticMap(2.0, -1.0)(np.array([0.5]))
+        array([0.5])
+        """
         probs: Float64s = sigmoid(self.slope * scores + self.intercept)
         return probs
 
@@ -260,7 +304,13 @@ class PlattScaling(ScoreRecalibrator):
     """
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> LogisticMap:
-        """Fit the curve to Platt's targets at scores (n,); refuse infinite log odds, and warn where the slope would be negative."""
+        """Fit the curve to Platt's targets at scores (n,); refuse infinite log odds, and warn where the slope would be
+        negative.
+
+        >>> curve = PlattScaling()._fit_map(np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.ones(2))
+        >>> round(curve.slope, 4), round(curve.intercept, 4)  # targets 1/3 and 2/3: odds 1/2 and 2
+        (1.3863, -0.6931)
+        """
         if np.abs(scores).max() >= -LOG_ZERO / 2:
             row = int(np.abs(scores).argmax())
             raise ImpossibleRowError(
@@ -272,7 +322,11 @@ class PlattScaling(ScoreRecalibrator):
         return LogisticMap(float(slope), float(intercept))
 
     def _read_map(self, state: Mapping[str, Any]) -> LogisticMap:
-        """Read "slope" >= 0 and "intercept"."""
+        """Read "slope" >= 0 and "intercept".
+
+        >>> PlattScaling()._read_map({"slope": 2.0, "intercept": -1.0})
+        LogisticMap(slope=2.0, intercept=-1.0)
+        """
         return LogisticMap(read_number(state, "slope", low=0.0), read_number(state, "intercept"))
 
 
@@ -290,20 +344,34 @@ class BetaMap(ScoreMap):
     certain: bool = False  # whether the fit has seen probabilities of 0 or 1, all of which agreed with the outcome
 
     def __call__(self, scores: Float64s) -> Float64s:
-        """Evaluate the curve at log odds, which may be infinite."""
+        """Evaluate the curve at log odds, which may be infinite.
+
+        >>> BetaMap(1.0, 1.0, 0.0)(np.array([0.0, np.inf]))  # the identity
+        array([0.5, 1. ])
+        """
         log_p, log_q = log_probabilities(scores)
         probs: Float64s = sigmoid(self.c + self._multiply(self.a, log_p) - self._multiply(self.b, log_q))
         return probs
 
     def _multiply(self, slope: float, logs: Float64s) -> Float64s:
-        """Return slope * logs, where minus infinity stays; with slope 0 it does so only if `certain`, and else counts as 0."""
+        """Return slope * logs, where minus infinity stays; with slope 0 it does so only if `certain`, and else counts as 0.
+
+        >>> logs = np.array([-1.0, -np.inf])
+        >>> BetaMap(1.0, 0.0, 0.0)._multiply(0.0, logs), BetaMap(1.0, 1.0, 0.0)._multiply(2.0, logs)
+        (array([-0.,  0.]), array([ -2., -inf]))
+        """
         infinite = logs <= LOG_ZERO / 2
         limit = -np.inf if slope or self.certain else 0.0
         return np.where(infinite, limit, slope * np.where(infinite, 0.0, logs))
 
 
 def class_log_odds(outputs: Float64s, kind: Input, classes: int) -> Float64s:
-    """Return the log odds of each class against the others, shape (n, K); infinite for probabilities of 0 and 1."""
+    """Return the log odds of each class against the others, shape (n, K); infinite for probabilities of 0 and 1.
+
+    >>> class_log_odds(np.array([[0.5, 0.5], [0.0, 1.0]]), "probs", 2)
+    array([[  0.,   0.],
+           [-inf,  inf]])
+    """
     scores = class_scores(outputs, kind, classes)
     if kind == "logits":
         return scores
@@ -312,7 +380,12 @@ def class_log_odds(outputs: Float64s, kind: Input, classes: int) -> Float64s:
 
 
 def log_probabilities(odds: Float64s) -> tuple[Float64s, Float64s]:
-    """Return ln p and ln(1 - p) of log odds ln(p / (1 - p)), which may be infinite, in their shape."""
+    """Return ln p and ln(1 - p) of log odds ln(p / (1 - p)), which may be infinite, in their shape.
+
+    >>> ln_p, ln_q = log_probabilities(np.array([0.0, -np.inf]))
+    >>> ln_p.round(4), ln_q.round(4)
+    (array([-0.6931,    -inf]), array([-0.6931,  0.    ]))
+    """
     shared = np.log1p(np.exp(-np.abs(odds)))
     return np.minimum(odds, 0.0) - shared, np.minimum(-odds, 0.0) - shared
 
@@ -384,7 +457,13 @@ class BetaCalibration(ScoreRecalibrator):
     clip: float | None = None
 
     def _check_params(self) -> None:
-        """Refuse unknown values of `parameters` and `loss`, and a `clip` outside (0, 0.5)."""
+        """Refuse unknown values of `parameters` and `loss`, and a `clip` outside (0, 0.5).
+
+        >>> BetaCalibration(clip=0.7)._check_params()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: clip must be None or a number between 0 and 0.5, not 0.7
+        """
         super()._check_params()
         options.choice(self.parameters, (2, 3), "parameters")
         options.choice(self.loss, ("likelihood", "squared"), "loss")
@@ -392,7 +471,11 @@ class BetaCalibration(ScoreRecalibrator):
             raise InputError(f"clip must be None or a number between 0 and 0.5, not {self.clip!r}")
 
     def _scores(self, outputs: Float64s, classes: int) -> Float64s:
-        """Return the log odds (n, K) of the classes, clipped to those of [clip, 1 - clip]."""
+        """Return the log odds (n, K) of the classes, clipped to those of [clip, 1 - clip].
+
+        >>> BetaCalibration(clip=0.1)._scores(np.array([[0.0, 1.0]]), 2).round(4)  # ln 9
+        array([[-2.1972,  2.1972]])
+        """
         odds = class_log_odds(outputs, self.input, classes)
         if self.clip is None:
             return odds
@@ -403,6 +486,11 @@ class BetaCalibration(ScoreRecalibrator):
         """Fit a, b and c to the rows of finite log odds (n,); refuse outcomes that contradict probabilities of 0 and 1.
 
         Platt's targets replace outcomes that a threshold separates; with nothing but 0 and 1 the map is the identity.
+
+        >>> scores, outcomes = np.repeat([-1.0, 1.0], 3), np.array([0.0, 0.0, 1.0, 0.0, 1.0, 1.0])
+        >>> curve = BetaCalibration(parameters=2)._fit_map(scores, outcomes, np.ones(6))
+        >>> curve(np.array([-1.0, 1.0])).round(6)
+        array([0.333333, 0.666667])
         """
         is_zero, is_one = scores <= LOG_ZERO / 2, scores >= -LOG_ZERO / 2
         finite = ~(is_zero | is_one)
@@ -410,7 +498,7 @@ class BetaCalibration(ScoreRecalibrator):
         if certain:
             self._refuse_contradiction(is_zero, is_one, outcomes)
             if not finite.any():
-                self._warn("every probability is exactly 0 or 1 and comes true; they are left as they are")
+                self._warn("every probability is exactly 0 or 1 and agrees with its outcome; they are left unchanged")
                 return BetaMap(1.0, 1.0, 0.0, certain=True)
             # a row with a probability of 0 or 1 that agrees with its outcome has likelihood 1 under every curve that keeps both
             scores, outcomes, weights = scores[finite], outcomes[finite], weights[finite]
@@ -434,7 +522,10 @@ class BetaCalibration(ScoreRecalibrator):
         return BetaMap(slopes[0], slopes[-1], c, certain)
 
     def _refuse_contradiction(self, is_zero: NDArray[np.bool_], is_one: NDArray[np.bool_], outcomes: Float64s) -> None:
-        """Refuse the first row with a probability of exactly 0 or 1 (masks (n,)) and the opposite outcome."""
+        """Refuse the first row with a probability of exactly 0 or 1 (masks (n,)) and the opposite outcome.
+
+        >>> BetaCalibration()._refuse_contradiction(np.array([False, True]), np.array([True, False]), np.array([1.0, 0.0]))
+        """
         wrong = (is_zero & (outcomes > 0)) | (is_one & (outcomes == 0))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -445,6 +536,10 @@ class BetaCalibration(ScoreRecalibrator):
             )
 
     def _read_map(self, state: Mapping[str, Any]) -> BetaMap:
-        """Read "a" >= 0, "b" >= 0, "c", and "certain", whether the fit has seen probabilities of 0 or 1 (False if missing)."""
+        """Read "a" >= 0, "b" >= 0, "c", and "certain", whether the fit has seen probabilities of 0 or 1 (False if missing).
+
+        >>> BetaCalibration()._read_map({"a": 1.0, "b": 2.0, "c": 0.0})
+        BetaMap(a=1.0, b=2.0, c=0.0, certain=False)
+        """
         a, b = read_number(state, "a", low=0.0), read_number(state, "b", low=0.0)
         return BetaMap(a, b, read_number(state, "c"), state.get("certain", False) is True)

@@ -30,7 +30,11 @@ class Learned:
     missing: float | None = None
 
     def read(self, state: Mapping[str, Any], name: str, classes: int) -> float | Float64s:
-        """Read a number, (classes,) or (classes, classes) numbers by `axes`; refuse a number or vector outside [low, high]."""
+        """Read a number, (classes,) or (classes, classes) numbers by `axes`; refuse a number or vector outside [low, high].
+
+        >>> Learned(axes=1).read({"bias": [0.5, -0.5]}, "bias", 2), Learned(missing=1.0).read({}, "floor", 2)
+        (array([ 0.5, -0.5]), 1.0)
+        """
         if self.missing is not None and name not in state:
             return self.missing
         if self.axes == 0:
@@ -41,7 +45,15 @@ class Learned:
 
 
 def read_field(state: Mapping[str, Any], name: str, kind: type | None = None) -> Any:
-    """Return a required field; refuse its absence, and one that is no list (`kind` list) or no object (`kind` dict)."""
+    """Return a required field; refuse its absence, and one that is no list (`kind` list) or no object (`kind` dict).
+
+    >>> read_field({"x": [1]}, "x", list)
+    [1]
+    >>> read_field({}, "x")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.FileError: the field "x" is missing
+    """
     if name not in state:
         raise FileError(f'the field "{name}" is missing')
     if kind is not None and not isinstance(state[name], kind):
@@ -50,7 +62,11 @@ def read_field(state: Mapping[str, Any], name: str, kind: type | None = None) ->
 
 
 def read_number(state: Mapping[str, Any], name: str, *, low: float = -inf, high: float = inf) -> float:
-    """Read a finite number in [low, high] from a field as a float; refuse all else, booleans too."""
+    """Read a finite number in [low, high] from a field as a float; refuse all else, booleans too.
+
+    >>> read_number({"slope": 2}, "slope", low=0)
+    2.0
+    """
     value = read_field(state, name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not low <= value <= high:
         limits = f" in [{low:g}, {high:g}]" if low > -inf or high < inf else ""
@@ -59,7 +75,13 @@ def read_number(state: Mapping[str, Any], name: str, *, low: float = -inf, high:
 
 
 def read_whole(state: Mapping[str, Any], name: str, *, low: int) -> int:
-    """Read a whole number of at least `low` from a field; refuse all else, booleans too."""
+    """Read a whole number of at least `low` from a field; refuse all else, booleans too.
+
+    >>> read_whole({"bins": 2.5}, "bins", low=1)
+    Traceback (most recent call last):
+        ...
+    truecal.errors.FileError: "bins" is 2.5; it must be a whole number of at least 1
+    """
     value = read_field(state, name)
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         raise FileError(f'"{name}" is {value!r}; it must be a whole number of at least {low}')
@@ -78,6 +100,9 @@ def read_numbers(
     """Read a list of finite numbers in [low, high] from a field, shape (length,), strictly increasing when `rising`.
 
     Refuse other values, and another length than `length` (None: any).
+
+    >>> read_numbers({"edges": [0, 1]}, "edges", 2, rising=True)
+    array([0., 1.])
     """
     values = read_field(state, name)
     if not isinstance(values, list):
@@ -91,7 +116,12 @@ def read_numbers(
 
 
 def read_matrix(state: Mapping[str, Any], name: str, size: int) -> Float64s:
-    """Read a list of `size` lists of `size` finite numbers from a field, shape (size, size)."""
+    """Read a list of `size` lists of `size` finite numbers from a field, shape (size, size).
+
+    >>> read_matrix({"weights": [[1, 0], [0, 1]]}, "weights", 2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
     rows = read_field(state, name)
     if not isinstance(rows, list) or len(rows) != size:
         raise FileError(f'"{name}" must be a list of {size} lists of numbers')
@@ -99,12 +129,22 @@ def read_matrix(state: Mapping[str, Any], name: str, size: int) -> Float64s:
 
 
 def write_document(content: Mapping[str, Any]) -> str:
-    """Write the JSON text of a fitted recalibrator: its content, with format and version; refuse NaN and infinity."""
+    """Write the JSON text of a fitted recalibrator: its content, with format and version; refuse NaN and infinity.
+
+    >>> read_document(write_document({"kind": "PlattScaling"}))["kind"]
+    'PlattScaling'
+    """
     return json.dumps({"format": _FORMAT, "version": _VERSION, **content}, indent=1, allow_nan=False)
 
 
 def read_document(text: str) -> dict[str, Any]:
-    """Return the object in the JSON text of a fitted recalibrator; refuse other text, formats and versions."""
+    """Return the object in the JSON text of a fitted recalibrator; refuse other text, formats and versions.
+
+    >>> read_document("{}")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.FileError: this JSON is no recalibrator: "format" must be "truecal recalibrator"
+    """
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -117,7 +157,13 @@ def read_document(text: str) -> dict[str, Any]:
 
 
 def settings(recalibrator: Any) -> dict[str, Any]:
-    """Return {"kind": class name, "params": constructor arguments}; an argument that is a recalibrator is written the same way."""
+    """Return {"kind": class name, "params": constructor arguments}; an argument that is a recalibrator is written the same
+    way.
+
+    >>> from truecal.recalibration import TopVersusAll
+    >>> settings(TopVersusAll())
+    {'kind': 'TopVersusAll', 'params': {'classes': None, 'input': 'logits'}}
+    """
     params = recalibrator.get_params(deep=False)
     return {"kind": type(recalibrator).__name__, "params": {name: to_json(value) for name, value in params.items()}}
 
@@ -126,6 +172,9 @@ def to_json(value: Any) -> Any:
     """Convert a value to the types of JSON: numpy numbers, arrays, tuples and ranges to numbers and lists.
 
     A recalibrator becomes its `settings`; other values are returned unchanged.
+
+    >>> to_json((np.float64(0.5), np.arange(2), "a"))
+    [0.5, [0, 1], 'a']
     """
     if hasattr(value, "get_params"):
         return settings(value)
@@ -140,6 +189,10 @@ def make_unfitted(content: Mapping[str, Any], constructors: Mapping[str, Callabl
     """Make an unfitted recalibrator from {"kind": name, "params": arguments}, `constructors` by name; refuse unknown ones.
 
     An argument that is an object is read in the same way.
+
+    >>> from truecal.recalibration import PlattScaling
+    >>> make_unfitted(settings(PlattScaling()), {"PlattScaling": PlattScaling})
+    PlattScaling()
     """
     kind, params = read_field(content, "kind"), read_field(content, "params", dict)
     constructor = constructors.get(kind) if isinstance(kind, str) else None
@@ -162,6 +215,9 @@ def read_class_names(content: Mapping[str, Any], columns: int) -> list[Any]:
     """Read "classes", the names of the columns; refuse equal names and a number that does not fit `columns`.
 
     One column has two classes; otherwise there is a name for every column.
+
+    >>> read_class_names({"classes": ["cat", "dog"]}, 1)
+    ['cat', 'dog']
     """
     names = read_field(content, "classes")
     if not isinstance(names, list) or len(names) < 2 or len(set(map(repr, names))) != len(names):

@@ -67,7 +67,13 @@ class ScaledSoftmax(Recalibrator):
     zeros: Zeros = "keep"
 
     def _check_params(self) -> None:
-        """Refuse unknown values of `input` and `zeros`."""
+        """Refuse unknown values of `input` and `zeros`.
+
+        >>> TemperatureScaling(zeros="drop")._check_params()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: zeros must be 'keep' or 'floor', not 'drop'
+        """
         super()._check_params()
         options.choice(self.zeros, get_args(Zeros), "zeros")
 
@@ -221,7 +227,13 @@ class TemperatureScaling(ScaledSoftmax):
             )
 
     def _scale_and_bias(self) -> tuple[float, float]:
-        """Return 1 / T and 0."""
+        """Return 1 / T and 0.
+
+        >>> scaling = TemperatureScaling()
+        >>> scaling.temperature_ = 2.0
+        >>> scaling._scale_and_bias()
+        (0.5, 0.0)
+        """
         return 1.0 / self.temperature_, 0.0
 
 
@@ -431,6 +443,11 @@ def _fit_binary_inverse(logits: Floats, correct: Float64s, weights: Float64s) ->
 
     `correct` (n,) is 1 where the largest of the logits (n, K) is the label. One variable, u = log(1 / T), searched over four
     orders of magnitude on each side of where logits are of order one.
+
+    >>> logits = np.array([[2.0, 0.0], [0.0, 2.0]] * 200)
+    >>> inverse = _fit_binary_inverse(logits, np.array([1.0, 1.0, 1.0, 0.0] * 100), np.ones(400))
+    >>> round(2 * inverse, 2)  # near ln 3, the log odds of 300 right answers of 400
+    1.1
     """
     from scipy.optimize import minimize_scalar
 
@@ -524,11 +541,23 @@ class EnsembleTemperature(Recalibrator):
         return w1 * scaled + w2 * original + w3 / len(self.classes_)
 
     def _state(self) -> dict[str, Any]:
-        """Return {"temperature": T, "weights": those of the scaled, the original and the uniform distribution}."""
+        """Return {"temperature": T, "weights": those of the scaled, the original and the uniform distribution}.
+
+        >>> scaling = EnsembleTemperature()
+        >>> scaling.temperature_, scaling.weights_ = 2.0, np.array([0.5, 0.25, 0.25])
+        >>> scaling._state()
+        {'temperature': 2.0, 'weights': [0.5, 0.25, 0.25]}
+        """
         return {"temperature": self.temperature_, "weights": self.weights_.tolist()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Read "temperature" > 0, and three "weights" in [0, 1] that sum to 1."""
+        """Read "temperature" > 0, and three "weights" in [0, 1] that sum to 1.
+
+        >>> scaling = EnsembleTemperature()
+        >>> scaling._restore({"temperature": 2.0, "weights": [0.5, 0.25, 0.25]})
+        >>> scaling._state()
+        {'temperature': 2.0, 'weights': [0.5, 0.25, 0.25]}
+        """
         self.temperature_ = read_number(state, "temperature", low=1e-300)
         self.weights_ = read_numbers(state, "weights", 3, low=0.0, high=1.0)
         if abs(self.weights_.sum() - 1) > 1e-9:
@@ -547,7 +576,13 @@ class PenalisedMatrix(Recalibrator):
         """Return the strengths of the penalties on the diagonal of D, off it (None: D is diagonal), and on the biases."""
 
     def _check_params(self) -> None:
-        """Refuse strengths that are no numbers from 0 to 1e100; `off_diagonal` may be None."""
+        """Refuse strengths that are no numbers from 0 to 1e100; `off_diagonal` may be None.
+
+        >>> MatrixScaling(intercept=-1)._check_params()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: intercept must be a number from 0 to 1e+100, not -1
+        """
         super()._check_params()
         for name, value in vars(self._penalty()).items():
             is_strength = isinstance(value, int | float) and 0 <= value <= _MAX_STRENGTH
@@ -579,7 +614,11 @@ class PenalisedMatrix(Recalibrator):
 
     @property
     def _learned(self) -> Mapping[str, Learned]:  # type: ignore[override]
-        """The learned attributes by name: D ("change") is a matrix, or its diagonal where `off_diagonal` is None."""
+        """The learned attributes by name: D ("change") is a matrix, or its diagonal where `off_diagonal` is None.
+
+        >>> MatrixScaling()._learned["change"].axes, StructuredMatrixScaling(off_diagonal=None)._learned["change"].axes
+        (2, 1)
+        """
         return {
             "temperature": _TEMPERATURE,
             "uniform": Learned(low=0.0, high=1.0),
@@ -660,7 +699,11 @@ class MatrixScaling(PenalisedMatrix):
     intercept: float = _STRENGTH
 
     def _penalty(self) -> Penalty:
-        """Return Penalty(0.09, off_diagonal, intercept), the strengths on the diagonal of D, off it and on the biases."""
+        """Return Penalty(0.09, off_diagonal, intercept), the strengths on the diagonal of D, off it and on the biases.
+
+        >>> MatrixScaling()._penalty()
+        Penalty(diagonal=0.09, off_diagonal=0.3, intercept=0.3)
+        """
         return Penalty(_DIAGONAL_STRENGTH, self.off_diagonal, self.intercept)
 
 
@@ -787,5 +830,9 @@ class StructuredMatrixScaling(PenalisedMatrix):
     intercept: float = 1.0
 
     def _penalty(self) -> Penalty:
-        """Return Penalty(diagonal, off_diagonal, intercept), the strengths on the diagonal of D, off it and on the biases."""
+        """Return Penalty(diagonal, off_diagonal, intercept), the strengths on the diagonal of D, off it and on the biases.
+
+        >>> StructuredMatrixScaling(off_diagonal=None)._penalty()
+        Penalty(diagonal=1.0, off_diagonal=None, intercept=1.0)
+        """
         return Penalty(self.diagonal, self.off_diagonal, self.intercept)

@@ -35,9 +35,15 @@ _PENALTY_FEW_ROWS = 0.7
 def fit_scale_and_bias(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s, bool]:
     """Fit scales (one for all classes, or K, as in `start`) and K biases by penalised maximum likelihood.
 
-    Returns scale (of the shape of `start`), bias (K,) with mean 0, and whether the data are separable: some parameters of the
+    Returns scale (of the shape of `start`), bias (K,) with mean 0, and whether the data are separable: some parameters of
+    the
     search gave every label the largest probability of its row, so that the likelihood alone has no optimum. The penalty is
     stronger then, and where rows are few; not where a class never occurs, whose bias should become very negative.
+
+    >>> data = LabelledLogits.of(np.array([[0.0, 1.0]] * 400), np.repeat([1, 0], [300, 100]), None)
+    >>> scale, bias, separable = fit_scale_and_bias(data, np.ones(1))
+    >>> round(float(scale[0] + bias[1] - bias[0]), 2), separable  # log odds ln 3
+    (1.1, False)
     """
     classes = data.logits.shape[1]
     scale, bias, separable = _fit_penalised(data, start, _PENALTY)
@@ -119,7 +125,12 @@ class SmoothLogs:
     floor: float
 
     def __call__(self, logits: Floats, dtype: type[np.floating] = np.float64) -> Floats:
-        """Compute x (n, K) of logits z (n, K), in the precision `dtype`."""
+        """Compute x (n, K) of logits z (n, K), in the precision `dtype`.
+
+        >>> x = SmoothLogs(1.0, 0.5, np.inf)(np.array([[0.0, -1e30]]))
+        >>> np.exp(x)  # half of (1, 0) and half of (1/2, 1/2)
+        array([[0.75, 0.25]])
+        """
         value = logits - logits.max(axis=1, keepdims=True)
         value = floor_logits(value, self.floor).astype(dtype, copy=False)
         value *= dtype(self.inverse)
@@ -165,6 +176,11 @@ class MatrixProblem:
         Penalties, with n the total weight: K / n on the diagonal and biases, K (K - 1) / n off the diagonal, each times its
         strength (on the diagonal of a full D at least 0.01). From 100,000 parameters on, products have the precision of the
         logits, else float64.
+
+        >>> data = LabelledLogits.of(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 0]), None)
+        >>> MatrixProblem.of(data, SmoothLogs(1.0, 0.1, np.inf), Penalty(0.5, 0.25, 0.75)).strengths  # K / n = 1, K (K - 1) / n = 1
+        array([[0.5 , 0.25, 0.75],
+               [0.25, 0.5 , 0.75]])
         """
         count, total = data.logits.shape[1], data.total
         per_class, per_pair = count / total, count * (count - 1) / total
@@ -181,13 +197,24 @@ class MatrixProblem:
 
     @property
     def diagonal_only(self) -> bool:
-        """Whether the matrix D that is fitted is diagonal, one number per class: `strengths` has 2 columns instead of K + 1."""
+        """Whether the matrix D that is fitted is diagonal, one number per class: `strengths` has 2 columns instead of K + 1.
+
+        >>> data = LabelledLogits.of(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 0]), None)
+        >>> MatrixProblem.of(data, SmoothLogs(1.0, 0.1, np.inf), Penalty(1.0, None, 1.0)).diagonal_only
+        True
+        """
         return self.strengths.shape[1] == 2
 
     def unpack(self, theta: Float64s) -> tuple[Floats, Floats]:
         """Split theta, ((K + 1) K,) or (2 K,), times `scale` into D, of shape (K, K) or its diagonal (K,), and b (K,).
 
         A row of theta.reshape(K, -1) belongs to a class: its row of D (or one number), then its entry of b.
+
+        >>> data = LabelledLogits.of(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 0]), None)
+        >>> problem = MatrixProblem.of(data, SmoothLogs(1.0, 0.1, np.inf), Penalty(0.5, 0.25, 0.75))
+        >>> problem.unpack(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) / problem.scale.ravel())
+        (array([[1., 2.],
+               [4., 5.]]), array([3., 6.]))
         """
         parameters = (theta.reshape(self.strengths.shape) * self.scale).astype(self.dtype, copy=False)
         return (parameters[:, 0] if self.diagonal_only else parameters[:, :-1]), parameters[:, -1]
@@ -222,7 +249,13 @@ class MatrixProblem:
         return curvature
 
     def loss(self, theta: Float64s) -> tuple[float, Float64s]:
-        """Compute the penalised mean loss and its gradient by the scaled variables at `theta`, shape (K (K + 1),) or (2 K,)."""
+        """Compute the penalised mean loss and its gradient by the scaled variables at `theta`, shape (K (K + 1),) or (2 K,).
+
+        >>> data = LabelledLogits.of(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 0]), None)
+        >>> problem = MatrixProblem.of(data, SmoothLogs(1.0, 0.0, np.inf), Penalty(0.5, 0.25, 0.75))
+        >>> round(problem.loss(np.zeros(6))[0], 4)  # log(1 + exp(-1)): nothing is changed
+        0.3133
+        """
         change, bias = self.unpack(theta)
         total = 0.0
         gradient = np.zeros(self.strengths.shape)
@@ -249,8 +282,13 @@ def fit_squared_weights(data: LabelledLogits, inverses: Sequence[float], low: Fl
 
     `inverses` are the b_j; `low` and the result have one number for each and one for the uniform distribution.
 
-    The error is a' G a - 2 r' a, with the products G of the parts and their values r at the labels. Every choice of parts at their
+    The error is a' G a - 2 r' a, with the products G of the parts and their values r at the labels. Every choice of parts at
+    their
     lowest share is tried (parts are few); the first with the least error counts.
+
+    >>> data = LabelledLogits.of(np.array([[0.0, np.log(3.0)]] * 4), np.array([1, 1, 1, 0]), None)
+    >>> fit_squared_weights(data, (1.0,), np.zeros(2)).round(6)  # softmax(z) is right: 3 of 4
+    array([1., 0.])
     """
     parts = len(low)
     products, at_labels = np.zeros((parts, parts)), np.zeros(parts)
@@ -279,7 +317,11 @@ def fit_squared_weights(data: LabelledLogits, inverses: Sequence[float], low: Fl
 
 
 def platt_targets(outcomes: Float64s, weights: Float64s) -> Float64s:
-    """Replace outcomes 1 and 0, (n,), by Platt's targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2), n+ and n- the sums of weights."""
+    """Replace outcomes 1 and 0, (n,), by Platt's targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2), n+ and n- the sums of weights.
+
+    >>> platt_targets(np.array([1.0, 0.0, 1.0]), np.ones(3))  # 3 / 4 and 1 / 3
+    array([0.75      , 0.33333333, 0.75      ])
+    """
     ones = float(weights @ outcomes)
     zeros = float(weights.sum()) - ones
     return np.where(outcomes > 0, (ones + 1) / (ones + 2), 1 / (zeros + 2))
@@ -290,8 +332,15 @@ def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s
 
     Features are (n, k) with k at most 2, targets in [0, 1] and weights (n,). Returns slopes and c, shape (k + 1,).
 
-    Where the free optimum has a negative slope some slope is 0: every choice of zeros is tried, for one or two features at most
+    Where the free optimum has a negative slope some slope is 0: every choice of zeros is tried, for one or two features at
+    most
     three more fits.
+
+    >>> features, targets = np.array([[0.0], [1.0]]), np.array([0.25, 0.75])
+    >>> fit_rising_logistic(features, targets, np.ones(2)).round(4)  # 2 ln 3 and -ln 3
+    array([ 2.1972, -1.0986])
+    >>> fit_rising_logistic(-features, targets, np.ones(2)).round(4) + 0.0  # the slope would be negative
+    array([0., 0.])
     """
     count = features.shape[1]
 
@@ -320,6 +369,9 @@ def _fit_least_squares(features: Float64s, targets: Float64s, weights: Float64s)
     """Fit slopes and intercept (k + 1,) of a logistic curve in features (n, k) to targets (n,) by weighted least squares.
 
     Levenberg-Marquardt, started at maximum likelihood.
+
+    >>> _fit_least_squares(np.array([[0.0], [1.0]]), np.array([0.25, 0.75]), np.ones(2)).round(4)  # 2 ln 3 and -ln 3
+    array([ 2.1972, -1.0986])
     """
     from scipy.optimize import least_squares
 
@@ -349,7 +401,13 @@ _MAX_STEPS = 60  # by choice: steps of Newton's method at most
 
 
 def integrate_hats(x: Float64s, knots: Float64s) -> Float64s:
-    """Integrate the hat functions of the knots, constant beyond the end knots, from the first knot to x; shape (n, knots)."""
+    """Integrate the hat functions of the knots, constant beyond the end knots, from the first knot to x; shape (n, knots).
+
+    >>> integrate_hats(np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0]))
+    array([[0.  , 0.  ],
+           [0.75, 0.25],
+           [1.  , 2.  ]])
+    """
     gaps = np.diff(knots)
     share = np.clip((x[:, None] - knots[:-1]) / gaps, 0.0, 1.0)
     # over one gap the hat of its first knot falls from 1 to 0 and that of its second knot rises from 0 to 1
@@ -379,6 +437,11 @@ class _SplineProblem:
         """Compute the penalised loss at theta (knots + 1,), its gradient, and the Hessian of the loss without the penalty.
 
         theta are the slopes at the knots, then the intercept.
+
+        >>> one = np.ones((1, 1))
+        >>> loss, gradient, hessian = _SplineProblem(one, np.array([0.75]), np.ones(1), np.zeros((1, 1))).terms(np.zeros(1))
+        >>> round(loss, 4), gradient, hessian  # ln 2, 1/2 - 3/4, 1/4
+        (0.6931, array([-0.25]), array([[0.25]]))
         """
         loss, p = special.logistic_loss(theta @ self.design, self.targets, self.weights)
         penalty_gradient = self.penalty @ theta
@@ -393,6 +456,11 @@ class _SplineProblem:
         """Minimise the penalised loss from `theta` (knots + 1,) under the bounds, by Newton steps halved until the loss falls.
 
         Returns the last theta where no step lowers the loss.
+
+        >>> one = np.ones((1, 1))
+        >>> problem = _SplineProblem(one, np.array([0.75]), np.ones(1), np.zeros((1, 1)))
+        >>> problem.solve(np.zeros(1)).round(4)  # ln 3
+        array([1.0986])
         """
         from scipy.optimize import lsq_linear
 
@@ -419,9 +487,15 @@ class _SplineProblem:
         return theta
 
     def akaike(self, theta: Float64s) -> float:
-        """Compute Akaike's criterion at theta: twice the loss without the penalty plus twice the effective number of parameters.
+        """Compute Akaike's criterion at theta: twice the loss without the penalty plus twice the effective number of
+        parameters.
 
         That is tr((H + penalty)^-1 H), H the Hessian of the loss, over the parameters that are not at their bound 0.
+
+        >>> one = np.ones((1, 1))
+        >>> problem = _SplineProblem(one, np.array([0.75]), np.ones(1), np.zeros((1, 1)))
+        >>> round(problem.akaike(np.zeros(1)), 4)  # 2 ln 2 + 2
+        3.3863
         """
         free = np.append(theta[:-1] > 0, True)
         loss, _ = special.logistic_loss(theta @ self.design, self.targets, self.weights)

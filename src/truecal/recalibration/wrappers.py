@@ -187,7 +187,14 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return recalibrator.fit(outputs, y, weights)
 
     def _outputs(self, model: Any, X: ArrayLike) -> Any:
-        """Return predict_proba(X) for input="probs", decision_function(X) for input="logits"; refuse a model without it."""
+        """Return predict_proba(X) for input="probs", decision_function(X) for input="logits"; refuse a model without it.
+
+        >>> from sklearn.dummy import DummyClassifier
+        >>> from truecal.recalibration import PlattScaling
+        >>> model = DummyClassifier(strategy="prior").fit([[0], [0]], [0, 1])
+        >>> RecalibratedClassifier(model, PlattScaling())._outputs(model, [[0]])
+        array([[0.5, 0.5]])
+        """
         method = "predict_proba" if self.recalibrator.input == "probs" else "decision_function"
         if not hasattr(model, method):
             raise InputError(
@@ -238,14 +245,23 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
 
 def _take(table: Any, rows: Indices) -> Any:
-    """Select rows (indices) of an array, a sparse matrix or a data frame; None stays None."""
+    """Select rows (indices) of an array, a sparse matrix or a data frame; None stays None.
+
+    >>> _take(np.array([5, 6, 7]), np.array([2, 0]))
+    array([7, 5])
+    """
     from sklearn.utils import _safe_indexing
 
     return None if table is None else _safe_indexing(table, rows)
 
 
 def _fit_model(estimator: Any, X: Any, y: Any, weights: Float64s | None) -> Any:
-    """Fit a clone of a classifier; refuse weights that it does not take."""
+    """Fit a clone of a classifier; refuse weights that it does not take.
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> _fit_model(DummyClassifier(), [[0], [0]], [0, 1], np.array([1.0, 3.0])).class_prior_
+    array([0.25, 0.75])
+    """
     model = clone(estimator)
     if weights is None:
         return model.fit(X, y)
@@ -499,7 +515,14 @@ class PriorShift(Recalibrator):
     input: Input = "probs"
 
     def _check_params(self) -> None:
-        """Refuse a `recalibrator` of another class or one that reads another input than this; without one (None), refuse logits."""
+        """Refuse a `recalibrator` of another class or one that reads another input than this; without one (None), refuse
+        logits.
+
+        >>> PriorShift(input="logits")._check_params()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: without a recalibrator the probabilities are needed: declare input="probs"
+        """
         super()._check_params()
         if self.recalibrator is not None:
             if not isinstance(self.recalibrator, Recalibrator):
@@ -533,6 +556,9 @@ class PriorShift(Recalibrator):
         """Return the prevalence as class frequencies, shape (classes,); a single number is that of the second of two classes.
 
         Refuse frequencies outside [0, 1] or whose sum is not 1 to 1e-6.
+
+        >>> PriorShift(prevalence=0.25)._read_prevalence(2)
+        array([0.75, 0.25])
         """
         values = validation.as_floats(self.prevalence, "prevalence").astype(np.float64)  # type: ignore[arg-type]
         if values.ndim == 0 and count == 2:
@@ -582,7 +608,13 @@ class PriorShift(Recalibrator):
         return self
 
     def _factors(self, frequency: Float64s) -> Float64s:
-        """Return new (`frequency`, (K,)) divided by old class frequencies, (K,); 1 for classes that did not occur in the fit."""
+        """Return new (`frequency`, (K,)) divided by old class frequencies, (K,); 1 for classes that did not occur in the fit.
+
+        >>> shift = PriorShift()
+        >>> shift.source_ = np.array([0.5, 0.5, 0.0])
+        >>> shift._factors(np.array([0.25, 0.75, 0.0]))
+        array([0.5, 1.5, 1. ])
+        """
         occurs = self.source_ > 0
         return np.where(occurs, frequency / np.where(occurs, self.source_, 1.0), 1.0)
 
@@ -591,11 +623,23 @@ class PriorShift(Recalibrator):
         return outputs if self.recalibrator is None else self.recalibrator_._apply(outputs)
 
     def _apply(self, outputs: Float64s) -> Float64s:
-        """Recalibrate checked outputs (n, K), multiply by the ratios of class frequencies, and divide rows by their sums."""
+        """Recalibrate checked outputs (n, K), multiply by the ratios of class frequencies, and divide rows by their sums.
+
+        >>> shift = PriorShift()
+        >>> shift.source_, shift.prevalence_, shift.classes_ = np.array([0.5, 0.5]), np.array([0.25, 0.75]), np.arange(2)
+        >>> shift._apply(np.array([[0.5, 0.5]]))
+        array([[0.25, 0.75]])
+        """
         return renormalize(self._calibrate(outputs) * self._factors(self.prevalence_), len(self.classes_))
 
     def _state(self) -> dict[str, Any]:
-        """Return "source" and "prevalence", the old and new class frequencies, and as "map" what the recalibrator learned."""
+        """Return "source" and "prevalence", the old and new class frequencies, and as "map" what the recalibrator learned.
+
+        >>> shift = PriorShift()
+        >>> shift.source_, shift.prevalence_ = np.array([0.5, 0.5]), np.array([0.25, 0.75])
+        >>> shift._state()
+        {'source': [0.5, 0.5], 'prevalence': [0.25, 0.75]}
+        """
         state: dict[str, Any] = {"source": self.source_.tolist(), "prevalence": self.prevalence_.tolist()}
         return state if self.recalibrator is None else {**state, "map": self.recalibrator_._fit_to_json()}
 
@@ -642,7 +686,12 @@ class Offset:
     shift: float
 
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
-        """Mark the rows in the segment, shape (n,); refuse predictions without its columns."""
+        """Mark the rows in the segment, shape (n,); refuse predictions without its columns.
+
+        >>> preds = tc.Predictions.from_probs([0.2, 0.8], [0, 1], columns={"site": ["a", "b"]})
+        >>> Offset((segments.Level("site", "a", "value", ("a",)),), 0.5).mask(preds)
+        array([ True, False])
+        """
         return segments.rows_within(self.levels, preds.columns, len(preds))
 
 
@@ -797,13 +846,24 @@ class SegmentOffsets(Recalibrator):
         """Return {"offsets": [{"levels": [...], "shift": log odds}, ...]}, one object per segment.
 
         A level has "column", "text", "kind", "values", "low" and "high".
+
+        >>> offsets = SegmentOffsets()
+        >>> offsets.offsets_ = (Offset((), 0.5),)
+        >>> offsets._state()
+        {'offsets': [{'levels': [], 'shift': 0.5}]}
         """
         return {
             "offsets": [{"levels": [level.record() for level in o.levels], "shift": o.shift} for o in self.offsets_]
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Read "offsets", an object with "levels" and "shift" for every segment."""
+        """Read "offsets", an object with "levels" and "shift" for every segment.
+
+        >>> offsets = SegmentOffsets()
+        >>> offsets._restore({"offsets": [{"levels": [], "shift": 0.5}]})
+        >>> offsets._state()
+        {'offsets': [{'levels': [], 'shift': 0.5}]}
+        """
         self.offsets_ = tuple(_read_offset(offset) for offset in read_field(state, "offsets", list))
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
@@ -819,6 +879,9 @@ def _read_offset(content: Any) -> Offset:
     """Read an offset from {"levels": [...], "shift": number from -30 to 30}; refuse other content.
 
     A level has "column", "text", "kind", "values", "low" and "high".
+
+    >>> _read_offset({"levels": [], "shift": 0.5})
+    Offset(levels=(), shift=0.5)
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("levels"), list):
         raise FileError('every offset must be an object with "levels" and "shift"')
@@ -827,9 +890,14 @@ def _read_offset(content: Any) -> Offset:
 
 
 def fit_shrunk_shift(odds: Float64s, outcome: Indices, weight: Float64s) -> float:
-    """Fit the shift d of log odds (n,) to 0/1 outcomes by 50 damped Newton steps of maximum likelihood, and shrink it towards 0.
+    """Fit the shift d of log odds (n,) to 0/1 outcomes by 50 damped Newton steps of maximum likelihood, and shrink it towards
+    0.
 
     Returns d max(0, 1 - s^2 / d^2) with s^2 = 1 / (1 + information at d); finite also where all outcomes are equal.
+
+    >>> odds = np.zeros(400)
+    >>> round(fit_shrunk_shift(odds, np.repeat([1, 0], [300, 100]), np.ones(400)), 4)  # ln 3 = 1.0986, shrunk
+    1.0866
     """
     shift = 0.0
     for _ in range(_NEWTON_STEPS):
@@ -841,12 +909,21 @@ def fit_shrunk_shift(odds: Float64s, outcome: Indices, weight: Float64s) -> floa
 
 
 def _log_odds(score: Float64s) -> Float64s:
-    """Compute log odds of scores (n,) clipped to [1e-13, 1 - 1e-13]."""
+    """Compute log odds of scores (n,) clipped to [1e-13, 1 - 1e-13].
+
+    >>> _log_odds(np.array([0.5, 1.0])).round(4)
+    array([ 0.    , 29.9333])
+    """
     return logit(np.clip(score, _LIMIT, 1 - _LIMIT))
 
 
 def _score_and_outcome(preds: tc.Predictions) -> tuple[Float64s, Indices]:
-    """Select P(second class) and labels of two classes; of more, the top probability and whether that class is the label; (n,)."""
+    """Select P(second class) and labels of two classes; of more, the top probability and whether that class is the label;
+    (n,).
+
+    >>> _score_and_outcome(tc.Predictions.from_probs([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]], [1, 2]))
+    (array([0.5, 0.7]), array([False,  True]))
+    """
     if preds.class_count == 2:
         return preds.class_probs(1).astype(np.float64), preds.labels
     sample = tc.TopLabel().sample(preds)

@@ -180,7 +180,11 @@ class DecisionCells:
 
 
 def _sum_above(values: Float64s) -> Float64s:
-    """Sum the last cells from every cut on, shape (..., G + 1) from (..., G); the last sum is 0."""
+    """Sum the last cells from every cut on, shape (..., G + 1) from (..., G); the last sum is 0.
+
+    >>> _sum_above(np.array([1.0, 2.0, 3.0]))
+    array([6., 5., 3., 0.])
+    """
     return np.concatenate(
         [np.cumsum(values[..., ::-1], axis=-1)[..., ::-1], np.zeros((*values.shape[:-1], 1))], axis=-1
     )
@@ -194,7 +198,12 @@ class Draws(NamedTuple):
 
     @classmethod
     def of(cls, units: int, rng: np.random.Generator) -> Draws:
-        """Draw how often each unit occurs in each of 400 resamples, and random signs, -1 or 1, each of shape (units, redraws)."""
+        """Draw how often each unit occurs in each of 400 resamples, and random signs, -1 or 1, each of shape (units, redraws).
+
+        >>> draws = Draws.of(5, np.random.default_rng(0))
+        >>> draws.copies.shape, bool((draws.copies.sum(axis=0) == 5).all()), np.unique(draws.signs)
+        ((5, 400), True, array([-1.,  1.]))
+        """
         return cls(unit_counts(units, _REDRAWS, rng).astype(np.float64), draw_signs(_REDRAWS, units, rng).T)
 
 
@@ -304,6 +313,7 @@ class DecisionLoss(Tabular):
         return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names.split()}})
 
     def __str__(self) -> str:
+        """Write the loss at every threshold, a line each, or only the largest where there are more than 5; then the test."""
         listed = len(self.thresholds) <= _MAX_LISTED
         lines = [str(self.at(t)) for t in self.thresholds] if listed else [f"largest loss: {self.maximum}"]
         test = f"test that miscalibration costs nothing at any threshold: {digits.p_equation(self.p_value)}"
@@ -346,11 +356,22 @@ class LossDifference(Tabular):
     names: tuple[str, str]
 
     def frame(self) -> Frame:
-        """Return one row per threshold: threshold, loss, low, high, cost, cost_low, cost_high."""
+        """Return one row per threshold: threshold, loss, low, high.
+
+        >>> one = np.array([0.5])
+        >>> LossDifference(one, one / 10, one / 20, one / 5, 0.04, 0.95, ("a", "b")).frame()[0]
+        {'threshold': 0.5, 'loss': 0.05, 'low': 0.025, 'high': 0.1}
+        """
         names = "loss low high"
         return Frame({"threshold": self.thresholds, **{name: getattr(self, name) for name in names.split()}})
 
     def __str__(self) -> str:
+        """Write at how many thresholds the band lies above 0 and below 0, with its level and the p-value.
+
+        >>> one = np.array([0.5])
+        >>> print(LossDifference(one, one / 10, one / 20, one / 5, 0.04, 0.95, ("a", "b")))
+        miscalibration costs more in a than in b at 1 of 1 thresholds and less at 0 (95% for all together, p = 0.040)
+        """
         a, b = self.names
         larger, smaller = (int(np.count_nonzero(x)) for x in (self.low > 0, self.high < 0))
         return (
@@ -379,6 +400,7 @@ class DecisionLosses(Tabular):
     differences: tuple[LossDifference, ...]
 
     def __getitem__(self, name: str) -> DecisionLoss:
+        """Return the losses of the model of this name; InputError, which lists the names, for another."""
         if name not in self.each:
             raise InputError(f"there is no model {name!r}; there are {', '.join(self.each)}")
         return self.each[name]
@@ -391,6 +413,7 @@ class DecisionLosses(Tabular):
         return Frame.from_records([{"model": name, **row} for name, loss in self.each.items() for row in loss.frame()])
 
     def __str__(self) -> str:
+        """Write the losses of every model and the differences, a line or more each."""
         return "\n".join(map(str, (*self.each.values(), *self.differences)))
 
 
@@ -499,6 +522,9 @@ def _thresholds(thresholds: ArrayLike | None, costs: Sequence[float] | None) -> 
     """Return thresholds (T,) and the unit of losses: those given and 1, or false_alarm / (false_alarm + missed) and their sum.
 
     Refuses both at once, and costs that are not two finite numbers above 0.
+
+    >>> _thresholds([0.2, 0.5], None), _thresholds(None, [1, 3])
+    ((array([0.2, 0.5]), 1.0), (array([0.25]), 4.0))
     """
     if costs is not None:
         pair = validation.as_floats(costs, "costs")
@@ -511,7 +537,11 @@ def _thresholds(thresholds: ArrayLike | None, costs: Sequence[float] | None) -> 
 
 
 def check_thresholds(thresholds: ArrayLike | None) -> Float64s:
-    """Return thresholds as an array (T,), by default 0.01, 0.02, ..., 0.99; refuse values outside (0, 1) and an empty list."""
+    """Return thresholds as an array (T,), by default 0.01, 0.02, ..., 0.99; refuse values outside (0, 1) and an empty list.
+
+    >>> check_thresholds(0.2)
+    array([0.2])
+    """
     if thresholds is None:
         return np.arange(1, 100) / 100
     grid = np.atleast_1d(validation.as_floats(thresholds, "thresholds")).astype(np.float64)
@@ -632,6 +662,13 @@ class ScoreDecomposition(Tabular):
         return Frame.from_records([{"part": part, **row} for part, row in zip(parts, rows, strict=True)])
 
     def __str__(self) -> str:
+        """Write name, then value and limits of each part with four decimals, level and rows.
+
+        >>> part = (0.1, 0.05, 0.15)
+        >>> print(ScoreDecomposition("Brier score", part, part, part, part, 0.95, 1000))
+        Brier score: score 0.1000 [0.0500, 0.1500], miscalibration 0.1000 [0.0500, 0.1500], discrimination 0.1000
+        [0.0500, 0.1500], uncertainty 0.1000 [0.0500, 0.1500] at 95% (n=1,000)
+        """
         rows = [f"{row['part']} {row['value']:.4f} [{row['low']:.4f}, {row['high']:.4f}]" for row in self.frame()]
         return f"{self.name}: {', '.join(rows)} at {self.level:.0%} (n={self.n:,})"
 
@@ -746,13 +783,20 @@ def _penalty(scores: Float64s, outcome: int, score: str) -> Float64s:
     """Compute the Brier score or log loss of scores (k,) for an outcome 0 or 1; an infinite log loss is returned as 0.
 
     The caller refuses scores whose log loss is infinite where that outcome occurs.
+
+    >>> _penalty(np.array([0.75, 0.0]), 1, "brier"), _penalty(np.array([0.5, 0.0]), 1, "log").round(4)
+    (array([0.0625, 1.    ]), array([ 0.6931, -0.    ]))
     """
     p = scores if outcome else 1 - scores
     return -np.log(positive(p)) if score == "log" else (1 - p) ** 2
 
 
 def _divergence(p: Float64s | float, q: Float64s, score: str) -> Float64s:
-    """Compute d(p, q), elementwise: (p - q)^2 for "brier", the Kullback-Leibler divergence in nats for "log"."""
+    """Compute d(p, q), elementwise: (p - q)^2 for "brier", the Kullback-Leibler divergence in nats for "log".
+
+    >>> _divergence(0.5, np.array([0.25]), "brier"), _divergence(0.5, np.array([0.25]), "log").round(4)  # ln(4/3) / 2
+    (array([0.0625]), array([0.1438]))
+    """
     from scipy.special import rel_entr
 
     return np.asarray(rel_entr(p, q) + rel_entr(1 - p, 1 - q) if score == "log" else (p - q) ** 2, np.float64)

@@ -19,7 +19,11 @@ _BLOCK = 1 << 16  # derived: probabilities squared together: what stays in cache
 
 
 def _mean(values: Float64s, preds: tc.Predictions) -> float:
-    """Average values (n,) over rows, with the weights of the predictions."""
+    """Average values (n,) over rows, with the weights of the predictions.
+
+    >>> _mean(np.array([1.0, 4.0]), tc.Predictions.from_probs([0.9, 0.2], [1, 0], weights=[2, 1]))
+    2.0
+    """
     return float(np.average(values, weights=preds.weights))
 
 
@@ -203,7 +207,11 @@ def mean_confidence(preds: tc.Predictions) -> float:
 
 
 def _rates(profile: tc.profile.Profile) -> tuple[float, float]:
-    """Return weighted mean score and mean outcome of the first dataset of a profile."""
+    """Return weighted mean score and mean outcome of the first dataset of a profile.
+
+    >>> _rates(tc.profile.Profile.from_arrays([0.25, 0.75], [0, 1]))
+    (0.5, 0.5)
+    """
     whole = profile.whole()
     return tuple(float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))  # type: ignore[return-value]
 
@@ -307,6 +315,11 @@ class Summary:
     brier: float
 
     def __str__(self) -> str:
+        """Write the four numbers with four decimals, and the number of rows.
+
+        >>> print(Summary(1000, 0.8, 0.9, 0.5, 0.3))
+        accuracy 0.8000, mean confidence 0.9000, log loss 0.5000, Brier score 0.3000 (n = 1,000)
+        """
         return (
             f"accuracy {self.accuracy:.4f}, mean confidence {self.mean_confidence:.4f}, log loss {self.log_loss:.4f}, "
             f"Brier score {self.brier:.4f} (n = {self.n:,})"
@@ -314,7 +327,11 @@ class Summary:
 
     @property
     def overconfidence(self) -> float:
-        """Mean confidence minus accuracy; negative means underconfident."""
+        """Mean confidence minus accuracy; negative means underconfident.
+
+        >>> Summary(1000, 0.75, 0.875, 0.5, 0.3).overconfidence
+        0.125
+        """
         return self.mean_confidence - self.accuracy
 
 

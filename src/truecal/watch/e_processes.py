@@ -65,11 +65,20 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """Number of rows, the sum of `n`."""
+        """Number of rows, the sum of `n`.
+
+        >>> Batch.from_sketch(tc.Sketch.from_arrays([0.2, 0.5, 0.5], [0, 1, 1])).rows
+        3
+        """
         return round(float(self.n.sum()))
 
     def __add__(self, other: Batch) -> Batch:
-        """Add the counts and sums of another batch, cell by cell; the result has no `units`."""
+        """Add the counts and sums of another batch, cell by cell; the result has no `units`.
+
+        >>> a = Batch.from_sketch(tc.Sketch.from_arrays([0.5], [1]))
+        >>> (a + a).n, (a + a).total
+        (array([2.]), -1.0)
+        """
         mean = np.concatenate([self.mean, other.mean])
         n, ones = np.concatenate([self.n, other.n]), np.concatenate([self.ones, other.ones])
         sums = (self.size + other.size, self.total + other.total, self.squares + other.squares)
@@ -86,6 +95,10 @@ class Batch:
         """Count the rows of a sketch by cell, exactly: rows, ones and mean score of filled cells, sums of x = score - outcome.
 
         `size` is the number of rows. The weights of the sketch are not used.
+
+        >>> batch = Batch.from_sketch(tc.Sketch.from_arrays([0.25, 0.5, 0.5], [0, 1, 1]))
+        >>> batch.n, batch.ones, batch.mean, batch.total, batch.squares  # x = 0.25, -0.5, -0.5
+        (array([1., 2.]), array([0., 2.]), array([0.25, 0.5 ]), -0.75, 0.5625)
         """
         sums, edge = sketch.sums, sketch.edges
         n, y, r = sums["n"], sums["y"], sums["r"]
@@ -96,9 +109,14 @@ class Batch:
 
     @classmethod
     def from_units(cls, scores: Float64s, outcomes: Float64s, units: Indices) -> Batch:
-        """Count rows in clusters `units` (n,): rows, ones and mean score by cell; number, sum and squares of cluster means of x.
+        """Count rows in clusters `units` (n,): rows, ones and mean score by cell; number, sum and squares of cluster means of
+        x.
 
         x is score - outcome; `units` of the batch holds the rows.
+
+        >>> batch = Batch.from_units(np.array([0.25, 0.5, 0.5]), np.array([0.0, 1.0, 1.0]), np.array([7, 3, 7]))
+        >>> batch.size, batch.total, batch.units.starts  # mean x of cluster 3: -0.5, of cluster 7: -0.125
+        (2.0, -0.625, array([0, 1]))
         """
         plain = cls.from_sketch(tc.Sketch.from_arrays(scores, outcomes))
         code = np.unique(units, return_inverse=True)[1]
@@ -111,7 +129,11 @@ class Batch:
 
 
 def cell_of(scores: Float64s) -> Indices:
-    """Return the position in :func:`edges` of the cell that holds each score in [0, 1]."""
+    """Return the position in :func:`edges` of the cell that holds each score in [0, 1].
+
+    >>> bool((edges()[cell_of(np.array([0.0, 0.3, 1.0]))] <= np.array([0.0, 0.3, 1.0])).all())
+    True
+    """
     return np.searchsorted(edges(), scores, side="right") - 1
 
 
@@ -119,6 +141,10 @@ def _filled_cells(scores: Float64s, n: Any, ones: Any, score_sums: Any) -> tuple
     """Sum rows, positive outcomes and scores by the cell of `scores`; return rows, ones and mean score of cells with rows.
 
     The arguments have one entry per row or finer cell, the results one per filled cell, ascending.
+
+    >>> scores = np.array([0.25, 0.25, 0.75])
+    >>> _filled_cells(scores, np.ones(3), np.array([0.0, 1.0, 1.0]), scores)
+    (array([2., 1.]), array([1., 1.]), array([0.25, 0.75]))
     """
     cells, count = cell_of(scores), len(edges())
     rows, ones, sums = (np.bincount(cells, values, count) for values in (n, ones, score_sums))
@@ -137,7 +163,12 @@ class UnitRows:
     starts: Indices
 
     def parts(self, rows: int) -> Sequence[UnitRows]:
-        """Split into parts of about `rows` rows each, without dividing a cluster; a larger cluster makes a larger part."""
+        """Split into parts of about `rows` rows each, without dividing a cluster; a larger cluster makes a larger part.
+
+        >>> rows = UnitRows(np.array([0.1, 0.2, 0.3]), np.zeros(3), np.array([0, 2]))
+        >>> [part.scores for part in rows.parts(2)]
+        [array([0.1, 0.2]), array([0.3])]
+        """
         cuts = np.flatnonzero(np.diff(self.starts // rows)) + 1  # the first unit of every further part
         bounds = self.starts[cuts]
         split = (np.split(values, bounds) for values in (self.scores, self.outcomes))
@@ -163,7 +194,11 @@ _ROWS_AT_ONCE = 4096  # rows of clusters in working memory; derived: with 50 til
 
 
 def _with_both_signs(values: list[float]) -> Float64s:
-    """Return -v reversed, then v, of ascending positive values: symmetric and ascending."""
+    """Return -v reversed, then v, of ascending positive values: symmetric and ascending.
+
+    >>> _with_both_signs([1.0, 2.0])
+    array([-2., -1.,  1.,  2.])
+    """
     return np.array([*(-value for value in reversed(values)), *values])
 
 
@@ -224,8 +259,13 @@ class Experts:
     def of(cls, tolerance: float, n: Float64s, mean: Float64s) -> Experts:
         """Set up the experts from a first batch with `n` rows in cells of mean score `mean`, both (cells,).
 
-        Cuts are the distinct left edges of the cells that hold the 15 inner 16-quantiles; the centre is the mean log odds of the
+        Cuts are the distinct left edges of the cells that hold the 15 inner 16-quantiles; the centre is the mean log odds of
+        the
         rows.
+
+        >>> experts = Experts.of(0.02, np.ones(2), np.array([0.25, 0.75]))
+        >>> experts.centre, len(experts.cuts)
+        (0.0, 2)
         """
         order = np.argsort(mean)
         total = np.cumsum(n[order])
@@ -238,10 +278,18 @@ class Experts:
 
     @cached_property
     def spans(self) -> Float64s:
-        """Membership (0 or 1) of bins in runs of 1, 2, 4 and 8 bins that divide all bins from the first on, shape (runs, bins).
+        """Membership (0 or 1) of bins in runs of 1, 2, 4 and 8 bins that divide all bins from the first on, shape (runs,
+        bins).
 
-        The run of all bins is left out, and so are repeated ones; the last run of a width may be shorter. Sorted by first and last
+        The run of all bins is left out, and so are repeated ones; the last run of a width may be shorter. Sorted by first
+        and last
         bin.
+
+        >>> Experts(0.02, (0.25, 0.5), 0.0).spans
+        array([[1., 0., 0.],
+               [1., 1., 0.],
+               [0., 1., 0.],
+               [0., 0., 1.]])
         """
         last = len(self.cuts) + 1
         runs = {(i, min(i + width, last)) for width in (1, 2, 4, 8) for i in range(0, last, width)} - {(0, last)}
@@ -251,21 +299,35 @@ class Experts:
         return members
 
     def bin_of(self, scores: Float64s) -> Indices:
-        """Return the number of the bin of each score, from 0; a score on a cut belongs to the bin above."""
+        """Return the number of the bin of each score, from 0; a score on a cut belongs to the bin above.
+
+        >>> Experts(0.02, (0.25, 0.5), 0.0).bin_of(np.array([0.1, 0.25, 0.9]))
+        array([0, 1, 2])
+        """
         return np.searchsorted(np.array(self.cuts), scores, side="right")
 
     @cached_property
     def kinds(self) -> NDArray[np.str_]:
-        """Kind of every expert, "shift", "offset", "slope", "temperature" or "local", in the order of their bets, (experts,)."""
+        """Kind of every expert, "shift", "offset", "slope", "temperature" or "local", in the order of their bets, (experts,).
+
+        >>> kinds = Experts(0.02, (0.25, 0.5), 0.0).kinds
+        >>> len(kinds), kinds[0], kinds[-1]
+        (78, np.str_('shift'), np.str_('local'))
+        """
         sizes = {**_SIZES, "local": len(self.spans) * len(LOCAL)}
         return np.repeat(list(sizes), list(sizes.values()))
 
     @cached_property
     def prior(self) -> Float64s:
-        """Log share of every expert in the mixture, shape (experts,); kinds without experts (one bin) leave their share unused.
+        """Log share of every expert in the mixture, shape (experts,); kinds without experts (one bin) leave their share
+        unused.
 
-        The share of a kind (0.4, 0.15, 0.05, 0.08 and 0.32 in the order of :attr:`kinds`) is divided equally among its experts,
+        The share of a kind (0.4, 0.15, 0.05, 0.08 and 0.32 in the order of :attr:`kinds`) is divided equally among its
+        experts,
         but falls as 1 / distance beyond shifts of 0.1, offsets of 0.5 and local distances of 0.16.
+
+        >>> round(float(np.exp(Experts(0.02, (0.25, 0.5), 0.0).prior).sum()), 6)
+        1.0
         """
         weights = np.ones(len(self.kinds))
         weights[self.kinds == "shift"] = np.minimum(_LARGE_SHIFT / np.abs(SHIFTS), 1.0)
@@ -363,7 +425,12 @@ class Experts:
         return np.minimum(loss, loss[:, _MIRROR])
 
     def _band(self, scores: Float64s) -> tuple[Float64s, Float64s]:
-        """Return scores (n,) - tolerance and scores + tolerance, within [0, 1], both (n, 1)."""
+        """Return scores (n,) - tolerance and scores + tolerance, within [0, 1], both (n, 1).
+
+        >>> low, high = Experts(0.25, (0.5,), 0.0)._band(np.array([0.125, 0.5]))
+        >>> low.ravel(), high.ravel()
+        (array([0.  , 0.25]), array([0.375, 0.75 ]))
+        """
         return np.maximum(scores - self.tolerance, 0.0)[:, None], np.minimum(scores + self.tolerance, 1.0)[:, None]
 
     def _tilts(self, scores: Float64s) -> tuple[Float64s, Float64s]:
@@ -392,7 +459,11 @@ class Experts:
 
 
 def log_odds(p: Float64s) -> Float64s:
-    """Compute log odds with p and 1 - p at least 1e-6, so that they lie within -+ 13.9."""
+    """Compute log odds with p and 1 - p at least 1e-6, so that they lie within -+ 13.9.
+
+    >>> log_odds(np.array([0.0, 0.5, 0.75])).round(4)
+    array([-13.8155,   0.    ,   1.0986])
+    """
     return np.asarray(np.log(np.maximum(p, _MIN_PROBABILITY)) - np.log(np.maximum(1 - p, _MIN_PROBABILITY)))
 
 
@@ -446,7 +517,12 @@ class Evidence:
 
     @classmethod
     def none(cls, experts: Experts) -> Evidence:
-        """Return the evidence before the first batch: zero batches, and log capital -inf of every expert."""
+        """Return the evidence before the first batch: zero batches, and log capital -inf of every expert.
+
+        >>> nothing = Evidence.none(Experts(0.02, (0.5,), 0.0))
+        >>> nothing.batches, nothing.log_e, nothing.log_change
+        (0, 0.0, -inf)
+        """
         nothing = np.full(len(experts.prior), -np.inf)
         return cls(0, nothing, nothing, nothing, np.zeros(len(nothing), np.int64))
 
@@ -484,7 +560,11 @@ class Evidence:
 
 
 def _round_down(values: Float64s) -> Float64s:
-    """Return each value as the largest float32 number that is not above it (as float64)."""
+    """Return each value as the largest float32 number that is not above it (as float64).
+
+    >>> _round_down(np.array([0.5])), bool(_round_down(np.array([0.1]))[0] < 0.1)
+    (array([0.5]), True)
+    """
     nearest = values.astype(np.float32)
     return np.where(nearest > values, np.nextafter(nearest, np.float32(-np.inf)), nearest).astype(np.float64)
 
@@ -508,12 +588,20 @@ class MeanError:
     squares: float = 0.0
 
     def plus(self, size: float, total: float, squares: float) -> MeanError:
-        """Return the sums with `size` more rows, the sum `total` of their residuals and `squares` of the squares."""
+        """Return the sums with `size` more rows, the sum `total` of their residuals and `squares` of the squares.
+
+        >>> MeanError(2.0, 0.5, 0.25).plus(2.0, 0.5, 0.25)
+        MeanError(size=4.0, total=1.0, squares=0.5)
+        """
         return MeanError(self.size + size, self.total + total, self.squares + squares)
 
     @property
     def mean(self) -> float:
-        """Mean residual; 0 before the first row."""
+        """Mean residual; 0 before the first row.
+
+        >>> MeanError(4.0, 1.0, 0.5).mean, MeanError().mean
+        (0.25, 0.0)
+        """
         return self.total / self.size if self.size else 0.0
 
     def interval(self, alpha: float) -> tuple[float, float]:
@@ -555,14 +643,29 @@ class Blocks:
 
     @classmethod
     def none(cls, experts: Experts) -> Blocks:
-        """Return an empty sequence of blocks, with sums of shape (0, 3, bins)."""
+        """Return an empty sequence of blocks, with sums of shape (0, 3, bins).
+
+        >>> Blocks.none(Experts(0.02, (0.5,), 0.0)).sums.shape
+        (0, 3, 2)
+        """
         return cls((), (), np.zeros((0, 3, len(experts.cuts) + 1)))
 
     def plus(self, number: int, batch: Batch, experts: Experts) -> Blocks:
-        """Return the blocks with the batch of this number added as one of length 1; its scores are counted by the experts' bins.
+        """Return the blocks with the batch of this number added as one of length 1; its scores are counted by the experts'
+        bins.
 
-        Where more than five blocks have one length, the two oldest of them become one of twice the length. Sums are rounded to
+        Where more than five blocks have one length, the two oldest of them become one of twice the length. Sums are rounded
+        to
         float32.
+
+        >>> experts, batch = Experts(0.02, (0.5,), 0.0), Batch.from_sketch(tc.Sketch.from_arrays([0.25, 0.75], [0, 1]))
+        >>> blocks = Blocks.none(experts)
+        >>> for number in range(1, 8):
+        ...     blocks = blocks.plus(number, batch, experts)
+        >>> blocks.first, blocks.lengths, blocks.sums[0]
+        ((1, 3, 4, 5, 6, 7), (2, 1, 1, 1, 1, 1), array([[2. , 2. ],
+               [0. , 2. ],
+               [0.5, 1.5]]))
         """
         bins, count = experts.bin_of(batch.mean), len(experts.cuts) + 1
         new = [np.bincount(bins, values, count) for values in (batch.n, batch.ones, batch.n * batch.mean)]
@@ -579,6 +682,10 @@ class Blocks:
         """Sum the blocks that begin before batch `start`, and those that begin with it or later: both (3, bins).
 
         If no block begins that late, the last one counts as later.
+
+        >>> before, later = Blocks((1, 3, 4), (2, 1, 1), np.ones((3, 3, 1))).split(3)
+        >>> before.ravel(), later.ravel()
+        (array([1., 1., 1.]), array([2., 2., 2.]))
         """
         later = np.array(self.first) >= start
         if not later.any():  # the start lies within the last block
@@ -628,7 +735,13 @@ class Stream:
 
     @property
     def start(self) -> int:
-        """Batch (of all, from 1) with which a change most likely began: `evidence.start` plus the batches before a restart."""
+        """Batch (of all, from 1) with which a change most likely began: `evidence.start` plus the batches before a restart.
+
+        >>> batch = Batch.from_sketch(tc.Sketch.from_arrays([0.25] * 200, [1] * 200))
+        >>> stream = Stream.beginning(0.02, batch).after(batch).after(batch)
+        >>> stream.batches, stream.start, stream.rows
+        (2, 1, 400)
+        """
         return self.batches - self.evidence.batches + self.evidence.start
 
 
@@ -636,6 +749,9 @@ def log_mean_evidence(logs: list[float], shares: list[float], idle: float = 0.0)
     """Compute log(sum of share_k e_k + idle) from logs of e-values; shares of 0 are left out, `idle` weighs an e-value of 1.
 
     -inf without any positive share.
+
+    >>> round(log_mean_evidence([np.log(2.0), np.log(4.0), 99.0], [0.25, 0.25, 0.0], idle=0.5), 6)  # log(0.5 + 1 + 0.5)
+    0.693147
     """
     terms = [value + np.log(share) for value, share in zip(logs, shares, strict=True) if share > 0]
     return float(np.logaddexp.reduce([*terms, np.log(idle)] if idle > 0 else terms))

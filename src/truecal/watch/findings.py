@@ -39,20 +39,38 @@ class ScoreRegion:
 
     @property
     def error(self) -> float:
-        """Mean score minus frequency."""
+        """Mean score minus frequency.
+
+        >>> ScoreRegion(0.5, 1.0, 100, 0.75, 0.5, "top label").error
+        0.25
+        """
         return self.mean_score - self.frequency
 
     @property
     def direction(self) -> str:
-        """Whether the scores are too high or too low, in the words of the lens, such as "predicted too high"."""
+        """Whether the scores are too high or too low, in the words of the lens, such as "predicted too high".
+
+        >>> ScoreRegion(0.5, 1.0, 100, 0.75, 0.5, "top label").direction
+        'overconfident'
+        """
         return names.tendency(self.lens, self.error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: low, high, rows, mean_score, frequency, "difference" (the error) and "direction"."""
+        """Return plain values for JSON: low, high, rows, mean_score, frequency, "difference" (the error) and "direction".
+
+        >>> ScoreRegion(0.5, 1.0, 100, 0.75, 0.5, "class dog").to_dict()
+        {'low': 0.5, 'high': 1.0, 'rows': 100, 'mean_score': 0.75, 'frequency': 0.5, 'difference': 0.25, 'direction':
+        'predicted too high'}
+        """
         numbers = {name: value for name, value in vars(self).items() if name != "lens"}
         return {**numbers, "difference": self.error, "direction": self.direction}
 
     def __str__(self) -> str:
+        """Write the range of scores, the direction, and mean score and frequency in percent.
+
+        >>> print(ScoreRegion(0.5, 1.0, 100, 0.75, 0.5, "class dog"))
+        scores 0.5 to 1: predicted too high by 25 points (75% predicted, 50% observed)
+        """
         where = "all scores" if (self.low, self.high) == (0.0, 1.0) else f"scores {self.low:.4g} to {self.high:.4g}"
         rates = f"{digits.percent(self.mean_score)} predicted, {digits.percent(self.frequency)} observed"
         return f"{where}: {self.direction} by {digits.points(abs(self.error))} ({rates})"
@@ -87,8 +105,12 @@ def worst_region(sums: Float64s, experts: Experts, lens: str) -> ScoreRegion:
 def fit_offset(sums: Float64s) -> float:
     """Fit the offset in log odds that makes the mean score equal to the frequency (maximum likelihood).
 
-    `sums` are rows, ones and sums of scores by bin, shape (3, bins). Half a row of either outcome is added, so that the offset is
+    `sums` are rows, ones and sums of scores by bin, shape (3, bins). Half a row of either outcome is added, so that the
+    offset is
     finite where all outcomes are equal.
+
+    >>> round(fit_offset(np.array([[99.0], [74.5], [49.5]])), 4)  # 75 of 100 rows at score 1/2: ln 3
+    1.0986
     """
     n, ones, scores = (part[sums[0] > 0] for part in sums)
     rate = (ones.sum() + 0.5) / (n.sum() + 1.0)
@@ -121,12 +143,20 @@ def advise(sums: Float64s, experts: Experts, *, alarmed: bool) -> tuple[Advice, 
 
 
 def group_name(group: Group) -> str:
-    """Join the values of a group by commas, an empty value as ''; "all rows" for a group without values."""
+    """Join the values of a group by commas, an empty value as ''; "all rows" for a group without values.
+
+    >>> group_name(("BR", "")), group_name(())
+    ("BR, ''", 'all rows')
+    """
     return ", ".join(part or "''" for part in group) if group else "all rows"
 
 
 def e_value(log_e: float) -> float:
-    """Return exp(log_e), at most about 1e304."""
+    """Return exp(log_e), at most about 1e304.
+
+    >>> round(e_value(0.0), 6), e_value(1e9) < float("inf")
+    (1.0, True)
+    """
     return exp(min(log_e, _MAX_LOG))
 
 
@@ -134,6 +164,9 @@ def evidence_text(log_e: float, p_value: float) -> str:
     """Write e-value and p-value: "e-value 25.1, p = 0.040", from log(25.1) and 0.04.
 
     The e-value has 3 significant digits, or is "over a million"; the p-value has 3 decimals, or is "p < 0.001".
+
+    >>> evidence_text(log(25.1), 0.04)
+    'e-value 25.1, p = 0.040'
     """
     e = "over a million" if log_e > log(1e6) else f"{exp(log_e):.3g}"
     return f"e-value {e}, {digits.p_equation(p_value)}"
@@ -240,6 +273,9 @@ class GroupStep:
         }
 
     def __str__(self) -> str:
+        """Write name, state, e-value and p-value, rows, and the mean difference; with an alarm or change also since when,
+        where, and the advice.
+        """
         state = self.state.upper() if self.state != "ok" else "ok"
         labelled = f"{self.rows:,} rows" if self.of is None else f"{self.rows:,} labelled of {self.of:,} rows"
         line = (
@@ -335,6 +371,7 @@ class WatchStep:
         }
 
     def __str__(self) -> str:
+        """Write a line per group, after the time of the batch; above several groups one with the state of all."""
         lines = [f"{self.at}: {step}" for step in self.groups.values()]
         if len(lines) > 1:
             state = "ALARM" if self.alarm else "CHANGED" if self.changed else "ok"

@@ -34,7 +34,14 @@ class Target:
     names: tuple[str, ...] | None = None
 
     def refuse_other(self, other: Target) -> None:
-        """Raise InputError if another target differs in lens, number of classes, or (where both know them) class names."""
+        """Raise InputError if another target differs in lens, number of classes, or (where both know them) class names.
+
+        >>> Target("top", "top label", 3).refuse_other(Target("top", "top label", 4))
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: the watch judges 'top label' of 3 classes, this batch 'top label' of 4; watch one
+        lens and one set of classes in one state
+        """
         if (self.kind, self.words, self.classes) != (other.kind, other.words, other.classes):
             raise InputError(
                 f"the watch judges '{self.words}' of {self.classes} classes, this batch '{other.words}' of {other.classes}; "
@@ -112,7 +119,13 @@ def _read_sample(sample: tc.lenses.Sample) -> Batch:
 
 
 def _group_rows(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
-    """Return the row indices, ascending, of every group (values of columns as text), groups sorted; without `by`, all under ()."""
+    """Return the row indices, ascending, of every group (values of columns as text), groups sorted; without `by`, all under
+    ().
+
+    >>> preds = tc.Predictions.from_probs([0.2, 0.4, 0.6], [0, 1, 1], columns={"site": ["b", "a", "b"]})
+    >>> _group_rows(preds, ("site",))
+    {('a',): array([1]), ('b',): array([0, 2])}
+    """
     if not by:
         return {(): np.arange(len(preds))}
     keys = list(zip(*(_values_as_text(preds, name) for name in by), strict=True))
@@ -123,7 +136,11 @@ def _group_rows(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
 
 
 def _values_as_text(preds: tc.Predictions, name: str) -> list[str]:
-    """Return the values of a column as text, one per row; refuse two values with the same text."""
+    """Return the values of a column as text, one per row; refuse two values with the same text.
+
+    >>> _values_as_text(tc.Predictions.from_probs([0.2, 0.4], [0, 1], columns={"ward": [1, 2]}), "ward")
+    ['1', '2']
+    """
     values, codes = group_values(preds, name)
     texts = [_value_text(value) for value in values]
     _refuse_equal([text for text in texts if text != MISSING], f"values of column {name!r}")
@@ -131,7 +148,13 @@ def _values_as_text(preds: tc.Predictions, name: str) -> list[str]:
 
 
 def _refuse_equal(keys: Sequence[object], what: str) -> None:
-    """Raise InputError if a key occurs twice: the state distinguishes groups by text. `what` names the keys in the message."""
+    """Raise InputError if a key occurs twice: the state distinguishes groups by text. `what` names the keys in the message.
+
+    >>> _refuse_equal(["1", "2", "1"], "groups")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: two groups read '1', as a number and its text do; give them one type
+    """
     repeated = next((key for key in keys if keys.count(key) > 1), None)
     if repeated is not None:
         raise InputError(f"two {what} read {repeated!r}, as a number and its text do; give them one type")
@@ -156,7 +179,11 @@ def _read_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) ->
 
 
 def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> Incoming:
-    """Make a batch of every sketch that has rows, groups sorted; refuse keys that have not one value for each column of `by`."""
+    """Make a batch of every sketch that has rows, groups sorted; refuse keys that have not one value for each column of `by`.
+
+    >>> list(_read_sketches({("a",): tc.Sketch.from_arrays([0.5], [1])}, ("site",)).batches)
+    [('a',)]
+    """
     if any(len(group) != len(by) for group in sketches):
         data = "a sketch for all rows" if any(not group for group in sketches) else "sketches of groups"
         expected = f"groups by {_join_names(by)}: pass a mapping of groups to sketches" if by else "has no groups"
@@ -168,7 +195,11 @@ def _read_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> 
 
 
 def _read_sketch(sketch: tc.Sketch) -> Batch:
-    """Make the batch of a sketch, each of its rows counted once; refuse a sketch of weighted rows."""
+    """Make the batch of a sketch, each of its rows counted once; refuse a sketch of weighted rows.
+
+    >>> _read_sketch(tc.Sketch.from_arrays([0.5, 0.5], [0, 1])).rows
+    2
+    """
     if not np.array_equal(sketch.sums["n"], sketch.sums["w"]):
         raise InputError("the sketch holds weighted rows; the evidence of a watch needs unweighted rows")
     return Batch.from_sketch(sketch)
@@ -203,7 +234,11 @@ def _add_batches(first: Batch, second: Batch) -> Batch:
 
 
 def _shares(shares: Any) -> tuple[float, ...]:
-    """Return the weights of the classes as floats, (1.0,) for None (one outcome per row); refuse more than 10 classes."""
+    """Return the weights of the classes as floats, (1.0,) for None (one outcome per row); refuse more than 10 classes.
+
+    >>> _shares(None), _shares(np.array([0.25, 0.75]))
+    ((1.0,), (0.25, 0.75))
+    """
     if shares is not None and len(shares) > MAX_CLASSES:
         raise InputError(
             f"every class needs evidence of its own, and that of {len(shares)} classes would not fit into 200 kB of state per "
@@ -214,20 +249,36 @@ def _shares(shares: Any) -> tuple[float, ...]:
 
 
 def _group(key: Any) -> Group:
-    """Return a key, a tuple of values or a single one, as a tuple of texts."""
+    """Return a key, a tuple of values or a single one, as a tuple of texts.
+
+    >>> _group(("BR", 3)), _group(None)
+    (('BR', '3'), ('(missing)',))
+    """
     return tuple(map(_value_text, key)) if isinstance(key, tuple) else (_value_text(key),)
 
 
 def _value_text(value: object) -> str:
-    """Return a value as printable text, "(missing)" for a missing one."""
+    """Return a value as printable text, "(missing)" for a missing one.
+
+    >>> _value_text(3), _value_text(float("nan"))
+    ('3', '(missing)')
+    """
     return MISSING if validation.is_missing(value) else printable(value)
 
 
 def _names(classes: Sequence[object] | None) -> tuple[str, ...] | None:
-    """Return class names as texts; None for None."""
+    """Return class names as texts; None for None.
+
+    >>> _names(["cat", 1])
+    ('cat', '1')
+    """
     return None if classes is None else tuple(map(str, classes))
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """Join the first eight names by commas, with ", ..." for more; "nothing" for none."""
+    """Join the first eight names by commas, with ", ..." for more; "nothing" for none.
+
+    >>> _join_names(["a", "b"]), _join_names([])
+    ('a, b', 'nothing')
+    """
     return (", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")) or "nothing"

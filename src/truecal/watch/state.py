@@ -87,6 +87,11 @@ def check_same_kind(text: str, other: str, what: str) -> None:
     """Raise InputError if two times are of different kinds: numbers, times without a zone, times with one.
 
     `what` introduces `other` in the message.
+
+    >>> check_same_kind("3", "2026-01-01", "the last batch is of")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: 3 is a number but the last batch is of 2026-01-01, a time without a zone; use one kind
     """
     kind, expected = time_order(text)[0], time_order(other)[0]
     if kind != expected:
@@ -94,16 +99,24 @@ def check_same_kind(text: str, other: str, what: str) -> None:
 
 
 def is_far_ahead(text: str) -> bool:
-    """Decide whether a time is more than 366 days from now (likely a mistake, as earlier batches would be refused from then on).
+    """Decide whether a time is more than 366 days from now (likely a mistake, as earlier batches would be refused from then
+    on).
 
     A number never is.
+
+    >>> is_far_ahead("9999-01-01"), is_far_ahead("9999")
+    (True, False)
     """
     kind, value = time_order(text)
     return bool(kind and value > datetime.now(value.tzinfo) + _FAR_AHEAD)
 
 
 def time_number(text: str) -> float:
-    """Return a time as seconds since 1970 (UTC where it has no zone), or the number that it is."""
+    """Return a time as seconds since 1970 (UTC where it has no zone), or the number that it is.
+
+    >>> time_number("1970-01-02"), time_number("7")
+    (86400.0, 7.0)
+    """
     kind, value = time_order(text)
     return float(value if kind == 0 else (value if kind == 2 else value.replace(tzinfo=UTC)).timestamp())
 
@@ -144,19 +157,30 @@ class History:
 
     @property
     def latest(self) -> str:
-        """Time of the last line that is not late (of the last line if all are late); "" without lines."""
+        """Time of the last line that is not late (of the last line if all are late); "" without lines.
+
+        >>> History().latest
+        ''
+        """
         on_time = [line.at for line in self.lines if not line.late] or [line.at for line in self.lines]
         return on_time[-1] if on_time else ""
 
     def frame(self) -> Frame:
-        """Return one row per line: number, at, rows, of, batch_error, error, low, high, log_e, log_change, alarm, changed, late,
-        restart.
+        """Return one row per line, a column for each field of `Line` but the fingerprint, in their order.
+
+        >>> History().frame().columns
+        ('number', 'at', 'rows', 'of', 'batch_error', 'error', 'low', 'high', 'log_e', 'log_change', 'alarm',
+        'changed', 'late', 'restart')
         """
         names = [item.name for item in fields(Line) if item.name != "fingerprint"]
         return Frame({name: [getattr(line, name) for line in self.lines] for name in names})
 
     def counted(self, when: str, content: str | None = None) -> bool:
-        """Decide whether there is a line of this time, and of this fingerprint if `content` is given."""
+        """Decide whether there is a line of this time, and of this fingerprint if `content` is given.
+
+        >>> History().counted("2026-01-01")
+        False
+        """
         return any(line.at == when and content in (None, line.fingerprint) for line in self.lines)
 
     def check_order(self, when: str, group: str) -> None:
@@ -311,12 +335,21 @@ class WatchedGroup:
 
 
 def _round(value: float) -> float:
-    """Round to 6 significant digits."""
+    """Round to 6 significant digits.
+
+    >>> _round(0.123456789)
+    0.123457
+    """
     return float(f"{value:.{_DIGITS}g}")
 
 
 def fingerprint(batches: tuple[Batch, ...]) -> str:
-    """Return the fingerprint of one batch, or for several (one per class) the first 16 hex digits of the SHA-256 of all."""
+    """Return the fingerprint of one batch, or for several (one per class) the first 16 hex digits of the SHA-256 of all.
+
+    >>> batch = Batch.from_sketch(tc.Sketch.from_arrays([0.5, 0.5], [0, 1]))
+    >>> fingerprint((batch,)) == batch.fingerprint, len(fingerprint((batch, batch)))
+    (True, 16)
+    """
     if len(batches) == 1:
         return batches[0].fingerprint
     return hashlib.sha256("".join(batch.fingerprint for batch in batches).encode()).hexdigest()[:16]
@@ -397,7 +430,11 @@ def from_text(text: str, name: str) -> tuple[State, Lens | None]:
 
 
 def _unpack(text: str) -> bytes:
-    """Decompress base64 text of lzma data; refuse what would fill the memory, by size (`unpacked_limit`) or number of values."""
+    """Decompress base64 text of lzma data; refuse what would fill the memory, by size (`unpacked_limit`) or number of values.
+
+    >>> _unpack(b64encode(lzma.compress(b"abc")).decode())
+    b'abc'
+    """
     packed = b64decode(text, validate=True)
     limit = unpacked_limit(len(packed))
     reader = lzma.LZMADecompressor(memlimit=MARGIN)
@@ -411,7 +448,11 @@ def _unpack(text: str) -> bytes:
 
 
 def _read_lens(record: dict[str, Any] | None) -> Lens | None:
-    """Make a lens from its record {"name", "options"}, None from None; refuse names but TopLabel, OneClass and ClassWise."""
+    """Make a lens from its record {"name", "options"}, None from None; refuse names but TopLabel, OneClass and ClassWise.
+
+    >>> _read_lens({"name": "OneClass", "options": {"name": "dog"}})
+    OneClass(name='dog')
+    """
     if record is None:
         return None
     if record["name"] not in _LENSES:
@@ -444,7 +485,11 @@ def _check_group(group: WatchedGroup) -> None:
 
 
 def _encode(value: Any) -> Any:
-    """Convert a record to JSON types: dataclasses to lists of fields, arrays to [shape, base64 of int32 or float32]."""
+    """Convert a record to JSON types: dataclasses to lists of fields, arrays to [shape, base64 of int32 or float32].
+
+    >>> _encode((1.5, np.array([1, 2])))
+    [1.5, [[2], 'AQAAAAIAAAA=']]
+    """
     if is_dataclass(value):
         return [_encode(getattr(value, item.name)) for item in fields(value)]
     if isinstance(value, np.ndarray):
@@ -454,10 +499,15 @@ def _encode(value: Any) -> Any:
 
 
 def _decode(kind: Any, value: Any) -> Any:
-    """Convert a value of JSON to a type, as `_encode` wrote it; what does not fit raises an error of those that from_text expects.
+    """Convert a value of JSON to a type, as `_encode` wrote it; what does not fit raises an error of those that from_text
+    expects.
 
-    A dataclass is read from the list of its fields, a tuple from a list, an array from [shape, base64], `X | None` from null or
+    A dataclass is read from the list of its fields, a tuple from a list, an array from [shape, base64], `X | None` from null
+    or
     X. Numbers must be finite, whole numbers not negative, and booleans are no numbers.
+
+    >>> _decode(tuple[float, ...], [1.5, 2]), _decode(int | None, None)
+    ((1.5, 2.0), None)
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is UnionType:

@@ -180,9 +180,11 @@ class Watch:
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for pickle, without the lock."""
         return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the attributes from pickle, with a new lock."""
         vars(self).update(state, _lock=RLock())
 
     @_locked
