@@ -92,7 +92,7 @@ def test_refusals():
         Accumulator().compute()
     top = Accumulator()
     top.update([0], [[0.5, 0.25, 0.25]])
-    with pytest.raises(tc.InputError, match="do not add"):
+    with pytest.raises(tc.InputError, match="cannot be added"):
         acc.merge(top)
     for empty in (([], [0.5, 0.25]), ([1, 0], [])):
         with pytest.raises(tc.InputError):
@@ -114,7 +114,7 @@ def test_only_accumulators_of_one_kind_merge():
     with pytest.raises(tc.InputError, match=r"of 3 classes and this one as .* of 5 classes; do not mix"):
         three.update([0], [[0.2] * 5])
     five.update([0], [[0.2] * 5])
-    with pytest.raises(tc.InputError, match="do not add"):
+    with pytest.raises(tc.InputError, match="cannot be added"):
         three.merge(five)
     first, second = (Accumulator(classes=names) for names in (["no", "yes"], ["yes", "no"]))
     first.update(["no"], [0.5])

@@ -149,7 +149,7 @@ def test_rows_that_pairs_cannot_judge_are_refused_by_name():
     c, y = np.linspace(0.1, 0.9, 10), np.tile([0, 1], 5)
     plain = tc.Predictions.from_probs(c, y)
     cases = [
-        (tc.Predictions.from_probs(c, y, weights=np.arange(1, 11)), None, "has no form for weights"),
+        (tc.Predictions.from_probs(c, y, weights=np.arange(1, 11)), None, "takes no weights"),
         (tc.Predictions.from_probs(c, y, clusters=y), None, "independent rows, not clusters"),
         (plain, tc.ClassWise(), "one dataset"),
         (tc.Predictions.from_probs(c[:1], y[:1]), None, "two rows or more"),

@@ -73,7 +73,7 @@ def test_show_ranks_and_warns(truecal, store):
     header = next(line for line in ran.out.splitlines() if "rank-series-l2" in line and "model" in line)
     assert header.split() == ["model", "dataset", "group", "rank-series-l2", "ece-width-15-l1", "error"]
     assert "pairs of models differ by rank-series-l2 on digits (paired on the same rows, Holm, 5 %)" in ran.out
-    assert "cannot be told apart" in ran.out
+    assert "not significantly different" in ran.out
     record = json.loads(truecal("study", "show", store, "--json").out)
     group = {row["model"]: row["groups"] for row in record["results"]}
     assert group["tree"] == group["twin"]

@@ -158,7 +158,7 @@ class Accumulator:
                     if not _same_subject(subject, other_subject):
                         raise InputError(
                             f"one accumulator judged {_subject_text(*subject)} and the other {_subject_text(*other_subject)}; "
-                            "they do not add"
+                            "they cannot be added"
                         )
                     self._subject = subject
                 self._merged.merge(other)

@@ -199,7 +199,7 @@ class DebiasedECE(FixedBinsEstimator):
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         """Bound the power of all rows (proved); raise InputError for bins=None, as a sketch does not know equal outputs."""
         if self.bins is None:
-            raise InputError("a sketch does not hold which rows share an output; give DebiasedECE a number of bins")
+            raise InputError("a sketch does not store which rows share an output; give DebiasedECE a number of bins")
         binning, terms = self.binning(self.used(cells)), self._terms_of_rows(cells, self._bins(cells))
         return SketchBound(*debiased_range(cells, binning, self.norm, terms[0]))
 
@@ -214,7 +214,7 @@ def _warnings(requested: int, used: int, covered: Float64s) -> tuple[str, ...]:
         notes.append(f"{used} bins instead of {requested}: a bin needs two rows to be debiased")
     covered_share = float(covered.min())
     if covered_share == 0:
-        notes.append("too few rows to remove any bias; this is the plain plug-in")
+        notes.append("too few rows to correct any bias; this is the plug-in estimate")
     elif covered_share < 1 - 1e-12:
         notes.append(f"{1 - covered_share:.1%} of the data fell into bins of fewer than two rows and was left out")
     return tuple(notes)

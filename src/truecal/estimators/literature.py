@@ -64,7 +64,7 @@ class PairEstimator(VectorEstimator):
         if not sample.independent:
             raise InputError(f"{type(self).__name__} needs independent rows, not clusters; use tc.RankSeries")
         if sample.weights is not None:
-            raise InputError(f"{type(self).__name__} has no form for weights; use tc.GeneralizedECE")
+            raise InputError(f"{type(self).__name__} takes no weights; use tc.GeneralizedECE")
         if len(sample) < 2:
             raise InputError(f"{type(self).__name__} needs two rows or more, not {len(sample)}")
         return self.measure_rows(sample, rng)
@@ -540,7 +540,7 @@ class ConventionECE(FixedBinsEstimator):
         by_rows = self.rule in _BY_ROWS and profile.weights is not None
         if by_rows and not profile.counted:
             raise InputError(
-                f"bins by {self.rule} have no form for importance weights; use whole numbers, or tc.BinnedECE"
+                f"bins by {self.rule} take no importance weights; use whole numbers, or tc.BinnedECE"
             )
         ends = np.full((profile.batch if by_rows else len(profile.scores), self.bins + 2), profile.rows)
         ends[:, 0] = 0

@@ -144,7 +144,7 @@ class Study:
                     failed.append(f"{missing[position].source.path}: {refusal}")
                 progress(parallel.Step(spec.name, number, len(jobs)))
         if failed:
-            first = f"{len(failed)} of {len(jobs)} prediction files could not be judged (all others are kept)"
+            first = f"{len(failed)} of {len(jobs)} prediction files could not be judged (the results of all others are saved)"
             raise InputError("\n".join([first, *failed]))
         return store
 

@@ -76,13 +76,13 @@ BAD = [
     (lambda: ClassWeighted([1, -1]), "not negative"),
     (lambda: ClassWeighted([0, 0]), "not all zero"),
     (lambda: ClassWeighted([1, float("nan")]), "must be finite numbers, but contain nan"),
-    (lambda: ClassWeighted([1, 2]).check(3), "2 class weights were given, but the lens sees 3 events"),
+    (lambda: ClassWeighted([1, 2]).check(3), "2 class weights were given, but the lens has 3 events"),
     (lambda: Mahalanobis([[1, 2], [0, 1]]), r"must be symmetric: M\[0, 1\] is 2 but M\[1, 0\] is 0"),
     (lambda: Mahalanobis([[1, 2], [2, 1]]), "positive semidefinite, but has the eigenvalue -1"),
     (lambda: Mahalanobis([[1, 2, 3], [2, 1, 3]]), r"must be square, not of shape \(2, 3\)"),
     (lambda: Mahalanobis([[1, float("nan")], [float("nan"), 1]]), "finite numbers, but contain nan"),
     (lambda: Mahalanobis([[1], [1, 2]]), "rows have different lengths"),
-    (lambda: Mahalanobis(np.eye(3)).check(2), "the matrix is 3 x 3, but the lens sees 2 events"),
+    (lambda: Mahalanobis(np.eye(3)).check(2), "the matrix is 3 x 3, but the lens has 2 events"),
     (lambda: TotalVariation()([0.5, 0.5], [1.0]), "must match"),
 ]
 

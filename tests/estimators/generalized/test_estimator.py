@@ -244,7 +244,7 @@ BAD = [
     (lambda: GeneralizedECE(replicates=1), "replicates must be a whole number of at least 20"),
     (lambda: GeneralizedECE(norm=0), "norm must be"),
     (lambda: GeneralizedECE()([0.5]), "data must be Predictions"),
-    (lambda: GeneralizedECE(binning=EqualMass(5))(simulated(50, 3)), "the lens sees 3 events; use KDTree"),
+    (lambda: GeneralizedECE(binning=EqualMass(5))(simulated(50, 3)), "the lens has 3 events; use KDTree"),
     (lambda: GeneralizedECE(distance=InterInterval(0, 1))(simulated(50, 3)), "judges one probability"),
     (lambda: GeneralizedECE(distance=ClassWeighted([1, 2]))(simulated(50, 3)), "2 class weights"),
     (lambda: EqualWidth(0), "bins must be a whole number"),

@@ -147,7 +147,7 @@ class EqualMass(VectorBinning):
     def partition(self, vector: Sample) -> Partition:
         """Cut the probability of `vector.event` into bins of equal numbers of rows; InputError for more than two events."""
         if vector.dimension != 2:
-            raise InputError(f"EqualMass cuts one probability, but the lens sees {vector.dimension} events; use KDTree")
+            raise InputError(f"EqualMass cuts one probability, but the lens has {vector.dimension} events; use KDTree")
         return _partition_event(vector, lambda profile: profile.mass_cut(self.bins))
 
     def __str__(self) -> str:

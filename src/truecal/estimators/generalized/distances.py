@@ -308,7 +308,7 @@ class ClassWeighted(Distance):
         """Raise InputError unless there is one weight for each of the `events`."""
         if len(self.weights) != events:
             raise InputError(
-                f"{len(self.weights)} class weights were given, but the lens sees {events} events; give one for each"
+                f"{len(self.weights)} class weights were given, but the lens has {events} events; give one for each"
             )
 
     def __str__(self) -> str:
@@ -376,7 +376,7 @@ class Mahalanobis(Distance):
         if len(self.matrix) != events:
             size = len(self.matrix)
             raise InputError(
-                f"the matrix is {size} x {size}, but the lens sees {events} events; it must be {events} x {events}"
+                f"the matrix is {size} x {size}, but the lens has {events} events; it must be {events} x {events}"
             )
 
     def __str__(self) -> str:

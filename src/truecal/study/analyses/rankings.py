@@ -215,7 +215,7 @@ def _describe_groups(groups: Sequence[tuple[str, ...]], pairs: Any, metric: str,
     text = f"{different} of {pairs.height} pairs of models differ by {metric} on {dataset} (paired on the same rows, Holm, 5 %)"
     several = [group for group in groups if len(group) > 1]
     listed = "; ".join(", ".join(run[:_LISTED]) + (", ..." if len(run) > _LISTED else "") for run in several[:3])
-    text += f"; cannot be told apart: {listed}" if several else ""
+    text += f"; not significantly different: {listed}" if several else ""
     return text + (f"; and {len(several) - 3} more groups" if len(several) > 3 else "")
 
 

@@ -368,7 +368,7 @@ def _note_contradictions(slopes: Any) -> list[str]:
         "calibration rises with error by {rising} and falls by {falling}: the number of bins decides": (
             pl.col("rising").is_not_null() & pl.col("falling").is_not_null()
         ),
-        "{trend}, but not {unbiased}: the trend may be that of its bias": (
+        "{trend}, but not {unbiased}: the trend may be due to the bias of the estimator": (
             (pl.col("sign") != 0) & ~pl.col("signs").list.contains(pl.col("sign"))
         ),
     }

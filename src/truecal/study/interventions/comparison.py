@@ -115,7 +115,7 @@ def list_views(groupings: Mapping[str, Groups]) -> dict[str, View]:
         "errors": View("Calibration error: the usual one, top k, all classes", "Calibration error", errors),
         "groups": View("Calibration error of groups of classes", "Calibration error", of_groups),
         "labels": View(f"Calibration error of {first} among the rows of one label", "Calibration error", labels),
-        "likert": View("Error that leaves the Likert interval", "Error that leaves the interval", leaving),
+        "likert": View("Error outside the Likert interval", "Error outside the interval", leaving),
         "likert_within": View("Error inside the Likert interval (total variation)", "Error in the interval", inside),
         "likert_share": View("Share of outputs in each Likert interval", "Share of outputs", share),
         "scores": View("Accuracy, top-k accuracy and scores", "", scores),

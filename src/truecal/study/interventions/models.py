@@ -275,7 +275,7 @@ def choose(plan: Plan, data: InterventionData, outputs: Mapping[Training, Output
             strengths[kind] = max(candidates, key=lambda strength: means[strength][1])
             notes.append(
                 f"no strength of {kind} keeps the accuracy within {plan.accuracy_loss:g} of the base model's on the "
-                f"validation rows; {strengths[kind]} loses least and was taken"
+                f"validation rows; {strengths[kind]} loses least and was chosen"
             )
     return StrengthChoice(strengths, tried, tuple(dict.fromkeys(notes)))
 
