@@ -1,8 +1,10 @@
 """Shared settings of the suite."""
 
+import gc
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -28,6 +30,17 @@ _FIRST = (
     "tests/study/test_kill.py",
     "tests/watch/test_watch.py::test_the_state_of_ten_classes_is_bounded",
 )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Search for garbage neither while the tests are collected, which took a fifth of that time, nor later among what was."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

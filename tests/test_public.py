@@ -34,10 +34,12 @@ def test_every_public_name_is_there_and_documented():
         tc.ece  # noqa: B018
 
 
-def test_importing_loads_next_to_nothing(processes):
+def test_importing_the_package_or_its_pytest_plugin_loads_next_to_nothing(processes):
+    code = "import sys, pytest; before = {*sys.modules}; import truecal, truecal.integrations.pytest_plugin"
     loaded = processes.python(
-        "import sys, truecal; print(*sorted({m.partition('.')[0] for m in sys.modules}))"
+        f"{code}; print(*{{m.partition('.')[0] for m in {{*sys.modules}} - before}})"
     ).stdout.split()
+    assert "truecal" in loaded
     heavy = {
         "pandas",
         "torch",
