@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from truecal.errors import InputError
-from truecal.parallel import Pool, Step, cores, one_thread_each, progress_bar, unheard
+from truecal.parallel import Pool, Step, cores, ignore_progress, one_thread_each, progress_bar
 
 SHARED: list[int] = []
 
@@ -96,7 +96,7 @@ def test_a_pool_needs_a_worker_and_a_machine_has_one():
 def test_progress_is_silent_where_nobody_looks(capsys):
     with progress_bar("working") as progress:
         assert progress(Step("working", 1, 2)) is None
-    assert progress is unheard
+    assert progress is ignore_progress
     assert capsys.readouterr().err == ""
 
 
@@ -105,5 +105,5 @@ def test_progress_is_drawn_on_a_terminal(monkeypatch, capsys):
     with progress_bar("working") as progress:
         progress(Step("half way", 1, 2))
         progress(Step("", 2, 0))
-    assert progress is not unheard
+    assert progress is not ignore_progress
     capsys.readouterr()

@@ -16,7 +16,7 @@ from papers.peng.benchmark import peng_estimators
 from papers.roelofs.bias import RANK_SERIES, roelofs_estimators
 from truecal.lab import PAPER_WORLDS, Beta, Run, World, trials
 from truecal.lab.trials import Estimators, batch_sizes
-from truecal.parallel import Pool, unheard
+from truecal.parallel import Pool, ignore_progress
 
 WORKERS = max(1, os.cpu_count() or 1)
 _LIMIT_GIB = 2.0
@@ -34,7 +34,7 @@ def rows() -> list[Row]:
 
 def _against_floor(what: str, estimators: Estimators | Callable[[str], Estimators], *, m: int) -> Row:
     def ours() -> object:
-        return trials(estimators, PAPER_WORLDS, n=peng.SIZES, m=m, run=Run(WORKERS, progress=unheard))
+        return trials(estimators, PAPER_WORLDS, n=peng.SIZES, m=m, run=Run(WORKERS, progress=ignore_progress))
 
     duration, floor = seconds_together(ours, lambda: _draw_and_sort_all(m), repeat=2)
     return Row(what, duration, duration / floor, f"drawing and sorting it with numpy on {WORKERS} processes", bound=4.0)
@@ -66,7 +66,7 @@ def _memory(*, m: int) -> Row:
     """Peak memory of this process and all workers together, in GiB, as the ratio to one GiB."""
 
     def work() -> object:
-        return trials(peng_estimators, PAPER_WORLDS, n=peng.SIZES, m=m, run=Run(WORKERS, progress=unheard))
+        return trials(peng_estimators, PAPER_WORLDS, n=peng.SIZES, m=m, run=Run(WORKERS, progress=ignore_progress))
 
     (duration,) = seconds_together(work, repeat=1)
     parent = peak_extra_bytes(work)

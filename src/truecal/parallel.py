@@ -63,10 +63,10 @@ class Step:
 Progress = Callable[[Step], object]
 
 
-def unheard(step: Step) -> None:
+def ignore_progress(step: Step) -> None:
     """Ignore progress: the default callback.
 
-    >>> unheard(Step("simulating", 1, 4))
+    >>> ignore_progress(Step("simulating", 1, 4))
     """
 
 
@@ -214,14 +214,14 @@ def progress_bar(words: str, *, enabled: bool = True) -> Iterator[Progress]:
     Else, and with enabled=False, the callback ignores progress. `words` name the work until a step does.
     """
     if not (enabled and sys.stderr.isatty()):
-        yield unheard
+        yield ignore_progress
         return
     try:
         from rich.console import Console
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
     except ImportError:
-        yield unheard
+        yield ignore_progress
         return
     columns = (
         SpinnerColumn(),

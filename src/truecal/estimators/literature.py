@@ -539,9 +539,7 @@ class ConventionECE(FixedBinsEstimator):
         """
         by_rows = self.rule in _BY_ROWS and profile.weights is not None
         if by_rows and not profile.counted:
-            raise InputError(
-                f"bins by {self.rule} take no importance weights; use whole numbers, or tc.BinnedECE"
-            )
+            raise InputError(f"bins by {self.rule} take no importance weights; use whole numbers, or tc.BinnedECE")
         ends = np.full((profile.batch if by_rows else len(profile.scores), self.bins + 2), profile.rows)
         ends[:, 0] = 0
         for i, row_ends in enumerate(ends):

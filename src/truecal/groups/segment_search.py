@@ -345,7 +345,7 @@ def audit(
     level: float = 0.95,
     min_rows: int | None = None,
     tolerance: float | None = None,
-    progress: parallel.Progress = parallel.unheard,
+    progress: parallel.Progress | None = None,
 ) -> Audit:
     """Search all intersections of columns for miscalibrated segments.
 
@@ -367,8 +367,8 @@ def audit(
         Smallest segment that is tested; None is 50 rows, or a thousandth of all rows if that is more.
     tolerance : float, default None
         Difference up to which a segment is acceptable; it decides `Segment.beyond` and `Audit.passed`.
-    progress : callable, default silent
-        Called with a Step after each block of redraws.
+    progress : callable, default None
+        Called with a Step after each block of redraws; None reports nothing.
 
     Returns
     -------
@@ -428,7 +428,7 @@ def audit(
     records, columns = join_records(records, columns)
     sums = SegmentSums(records, columns, _reduce_depth(len(columns), depth, notes), smallest)
     draws = int(np.ceil(10 / (1 - level) - 1e-9)) - 1  # derived: p-values resolve 1 - level to a tenth
-    null = joint_null(SegmentTests.of(sums), draws, level, progress)
+    null = joint_null(SegmentTests.of(sums), draws, level, progress or parallel.ignore_progress)
     p_values = null.p_values(level)
     # u of the significant tests; 1e-12 absorbs the rounding of 1 - level
     significant = np.where(p_values <= 1 - level + 1e-12, null.observed, -np.inf)

@@ -189,7 +189,7 @@ def make_example(
     *,
     quick: bool = False,
     workers: int = 2,
-    progress: parallel.Progress = parallel.unheard,
+    progress: parallel.Progress = parallel.ignore_progress,
 ) -> Path:
     """Train the models of the example study, write their predictions and the study file.
 

@@ -100,7 +100,7 @@ class Study:
         store: str | os.PathLike[str] | Store,
         *,
         workers: int | None = None,
-        progress: parallel.Progress = parallel.unheard,
+        progress: parallel.Progress = parallel.ignore_progress,
     ) -> Store:
         """Evaluate every file that the store lacks.
 

@@ -18,7 +18,7 @@ from truecal.groups.segment_tests import (
     normal_score,
 )
 from truecal.groups.segments import Level, Records, SegmentSums, read_column
-from truecal.parallel import unheard
+from truecal.parallel import ignore_progress
 
 
 def records(n=600, seed=0, **further):
@@ -101,7 +101,7 @@ def test_redraws_end_early_only_where_all_of_them_would_find_nothing():
             records_.columns,
         )
         result, _ = tables(records_)
-        short, full = (joint_null(SegmentTests.of(result), 199, level, unheard) for level in (0.95, 1e-9))
+        short, full = (joint_null(SegmentTests.of(result), 199, level, ignore_progress) for level in (0.95, 1e-9))
         assert len(full.largest) == 199
         np.testing.assert_array_equal(short.largest, full.largest[: len(short.largest)])
         np.testing.assert_array_equal(short.p_values(0.95) <= 0.05, full.p_values(0.95) <= 0.05)

@@ -323,7 +323,7 @@ def compare_interventions(
     folder: str | os.PathLike[str],
     *,
     workers: int = 1,
-    progress: parallel.Progress = parallel.unheard,
+    progress: parallel.Progress = parallel.ignore_progress,
 ) -> InterventionComparison:
     """Run a comparison: train the missing models, choose strengths on validation rows, judge the test rows.
 

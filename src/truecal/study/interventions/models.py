@@ -67,7 +67,7 @@ def outputs_of_all(
     folder: str | PathLike[str],
     *,
     workers: int = 1,
-    progress: parallel.Progress = parallel.unheard,
+    progress: parallel.Progress = parallel.ignore_progress,
 ) -> dict[Training, Outputs]:
     """Return the logits of every model in the order of `jobs`, from the cache in `folder` or trained now and added to it."""
     cache = tc.lab.BatchCache(folder)
