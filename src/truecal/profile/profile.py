@@ -49,8 +49,6 @@ class Profile(SortedRows):
         Means of score times outcome, likewise.
     single : bool, default False
         Whether results are plain numbers rather than arrays over the batch.
-    prefix : dict, default None
-        Prefix sums that are computed already.
     units : ndarray of shape (rows,), default None
         Cluster of every row of a single dataset; None where rows are independent.
 
