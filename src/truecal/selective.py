@@ -143,8 +143,7 @@ def answer_lens(preds: tc.Predictions, lens: Lens | None) -> Lens:
     class.
 
     Where rows are answers already (classes "wrong" and "correct") the default is `OneClass()`: their confidence is the
-    probability
-    of "correct" itself, however small. InputError for a lens with several scores per row, such as `AllLabels()`.
+    probability of "correct" itself, however small. InputError for a lens with several scores per row, such as `AllLabels()`.
 
     >>> answer_lens(tc.Predictions.from_probs([0.9, 0.2], [1, 0]), None)
     TopLabel()
@@ -396,8 +395,7 @@ class RiskCoverage(Tabular):
         """Return the curve at 1 %, 2 %, ..., 100 % of rows answered, one row each.
 
         Columns: answered (the share), risk (share of wrong answers), low and high (its pointwise interval), threshold
-        (confidence of the
-        last row answered).
+        (confidence of the last row answered).
         """
         last = np.searchsorted(self.coverage, _GRID - 1e-12)
         threshold = self.threshold[np.minimum(last, len(self.threshold) - 1)]

@@ -255,8 +255,7 @@ def fit_curve(features: Float64s, targets: Float64s, weights: Float64s) -> Float
     """Fit sigmoid(features @ coefficients + intercept) by weighted maximum likelihood.
 
     Features have shape (n, k), targets and weights (n,); returned are the k coefficients and then the intercept, (k + 1,).
-    Features are centred first; one that is constant gets coefficient 0. A finite optimum must exist: targets strictly
-    between 0
+    Features are centred first; one that is constant gets coefficient 0. A finite optimum must exist: targets strictly between 0
     and 1, or data that no hyperplane separates. Coefficients that are not finite raise InputError.
 
     >>> features, targets = np.array([[0.0], [1.0]]), np.array([0.25, 0.75])

@@ -173,8 +173,7 @@ def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
 def _uncensored(times: Float64s, happened: NDArray[np.bool_]) -> tuple[Float64s, Float64s]:
     """Compute the Kaplan-Meier estimate of P(not censored by t), for the times (n,) and events (n,) of one group.
 
-    Returns the distinct times of censoring, ascending, and the estimate just after each: the product of 1 - censored / at
-    risk.
+    Returns the distinct times of censoring, ascending, and the estimate just after each: the product of 1 - censored / at risk.
     Both are empty where no row is censored.
 
     >>> _uncensored(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, False]))  # 1 of 3, then 1 of 1 censored

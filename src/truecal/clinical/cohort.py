@@ -165,9 +165,8 @@ class Cohort:
     def of(cls, preds: tc.Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> Cohort:
         """Build the cohort of a lens (None: the default lens): one score, outcome and weight (1 without weights) per row.
 
-        With `prevalence`, events and non-events are reweighted to that share of events and the cohort is `stratified`.
-        Refuses a
-        lens with several scores per row or shared outcomes, a single cluster, and outcomes that are all equal.
+        With `prevalence`, events and non-events are reweighted to that share of events and the cohort is `stratified`. Refuses
+        a lens with several scores per row or shared outcomes, a single cluster, and outcomes that are all equal.
 
         >>> Cohort.of(tc.Predictions.from_probs([0.2, 0.4, 0.9], [0, 1, 1]), prevalence=0.5).weights
         array([1.5 , 0.75, 0.75])
@@ -273,10 +272,8 @@ class Cohort:
         """Compute the contributions of independent units to the errors of k estimates, (units, k), from influence values psi.
 
         psi is (n,) or (n, k), one value per row and estimate. A cluster contributes the sum of w psi over its rows, an
-        independent
-        row w psi, both divided by the sum of all w; a row that counts for w equal rows contributes sqrt(w) psi, so that sums
-        of
-        squares are those of the w rows.
+        independent row w psi, both divided by the sum of all w; a row that counts for w equal rows contributes sqrt(w) psi, so
+        that sums of squares are those of the w rows.
 
         >>> cohort = Cohort.of(tc.Predictions.from_probs([0.2, 0.9, 0.3], [0, 1, 0], clusters=["a", "b", "a"]))
         >>> cohort.contributions(np.array([3.0, 6.0, 9.0]))  # clusters a and b

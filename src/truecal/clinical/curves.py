@@ -112,8 +112,7 @@ class SplineCurve:
         """Return the function that evaluates curves of parameter vectors (r, k) at these scores (n,): shape (r, n).
 
         A score that is a cell has the rate of the cell. With a spline, 0 and 1 that are no cells have the values 0 and 1;
-        without
-        one, other scores are interpolated between cells, constant beyond the outer ones.
+        without one, other scores are interpolated between cells, constant beyond the outer ones.
 
         >>> curve = fit_spline(Cohort.of(tc.Predictions.from_probs([0.2, 0.2, 0.6], [0, 1, 1])))
         >>> curve.evaluator(np.array([0.4]))(np.array([[0.0, 1.0], [0.2, 0.6]]))
@@ -465,8 +464,7 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
 def _binomial_limit(rate: float, se: float, df: float, factor: float) -> float:
     """Return a Clopper-Pearson limit of a rate on n = rate (1 - rate) / se^2 independent rows.
 
-    The lower limit for a negative `factor`, else the upper one, at the tail probability P(Z < -|factor|). For a rate of 0 or
-    1,
+    The lower limit for a negative `factor`, else the upper one, at the tail probability P(Z < -|factor|). For a rate of 0 or 1,
     or se 0, n is `df` + 1.
 
     >>> round(_binomial_limit(0.0, 0.0, 99, 1.96), 4)  # 1 - 0.025^(1 / 100)
@@ -482,8 +480,7 @@ def _binomial_limit(rate: float, se: float, df: float, factor: float) -> float:
 def stabilised_error(variance: Float64s, binomial: Float64s) -> Float64s:
     """Compute standard errors sqrt(max(variance, effect * binomial)) of curves at k scores; both arrays are (..., k).
 
-    The design effect of a curve is the median over its scores of variance / binomial, at least 1. In a tail with few events
-    the
+    The design effect of a curve is the median over its scores of variance / binomial, at least 1. In a tail with few events the
     variance between patients is estimated from few rows, and mostly too low.
 
     >>> stabilised_error(np.array([4.0, 4.0, 1.0]), np.array([1.0, 2.0, 1.0]))  # ratios 4, 2, 1: the effect is 2

@@ -325,8 +325,8 @@ def net_benefit(
     Parameters
     ----------
     preds : Predictions or dict of str to Predictions
-        One model, or several by name on the same rows, with `clusters=` where patients have several rows; or
-        ``y_true, y_prob``.
+        One model, or several by name on the same rows, with `clusters=` where patients have several rows; or ``y_true,
+        y_prob``.
     thresholds : array-like, default None
         Risks strictly between 0 and 1; None is 0.01, 0.02, ..., 0.99.
     level : float, default 0.95

@@ -65,8 +65,7 @@ _DISTANCES = (
 def distances(gap: Float64s, weights: Float64s) -> Float64s:
     """Compute ICI, E50, E90 and Emax of gaps (..., n) between curve and diagonal with weights (n,): shape (4, ...).
 
-    Weighted mean, 50 % and 90 % quantile (the smallest with at least that share of weight), and maximum of |gap| over rows
-    of
+    Weighted mean, 50 % and 90 % quantile (the smallest with at least that share of weight), and maximum of |gap| over rows of
     positive weight.
 
     >>> distances(np.array([0.1, -0.2, 0.4, 9.0]), np.array([2.0, 1.0, 1.0, 0.0]))
@@ -205,8 +204,7 @@ def _draw_errors(covariance: Float64s, rng: np.random.Generator) -> Float64s:
     """Draw at least 600 normal errors (draws, k) with a covariance (k, k), with variance reduction.
 
     Directions come in orthogonal sets, each with its opposite, and lengths at equal steps of their distribution: the seed is
-    the
-    same by default, so Monte Carlo error would bias all intervals in one direction.
+    the same by default, so Monte Carlo error would bias all intervals in one direction.
 
     >>> draws = _draw_errors(np.eye(2), np.random.default_rng(0))
     >>> draws.shape, round(float((draws**2).sum(axis=1).mean()), 2)  # two variances of 1
@@ -315,8 +313,7 @@ def _invert(
 def _solve_crossing(true_distances: Float64s, excess: Callable[[int], float], middle: int) -> float:
     """Solve by bisection, starting at index `middle`, for the true distance at which an increasing excess is 0.
 
-    Interpolated between neighbouring hypotheses; the smallest distance if its excess is already 0 or above, the largest if
-    no
+    Interpolated between neighbouring hypotheses; the smallest distance if its excess is already 0 or above, the largest if no
     excess reaches 0.
 
     >>> _solve_crossing(np.array([0.0, 0.1, 0.2]), [-2.0, -1.0, 3.0].__getitem__, 1)  # a quarter of the way from 0.1 to 0.2

@@ -288,8 +288,7 @@ def _interpolate_size(sizes: list[int], widths: list[float], target: float) -> i
     """Return the smallest size whose width meets the target, on a power law between the two sizes around it, rounded up.
 
     `sizes` ascend and the last of `widths` meets the target. The first size that meets it is returned if it is the first of
-    all,
-    or not narrower than the one before.
+    all, or not narrower than the one before.
 
     >>> _interpolate_size([100, 400], [0.4, 0.1], 0.2), _interpolate_size([100, 400], [0.4, 0.1], 0.5)
     (200, 100)
@@ -304,8 +303,7 @@ def _interpolate_size(sizes: list[int], widths: list[float], target: float) -> i
 def _population(risks: ArrayLike | None, prevalence: float | None, c_statistic: float | None) -> Float64s:
     """Return risks (n,) of a population: those given, checked to lie in (0, 1), or those of a prevalence and c-statistic.
 
-    The latter are 200,001 quantiles, ascending, of normal log odds whose mean and standard deviation give both numbers.
-    Refuses
+    The latter are 200,001 quantiles, ascending, of normal log odds whose mean and standard deviation give both numbers. Refuses
     both ways of giving a population at once, and neither.
 
     >>> _population([0.1, 0.3], None, None)
@@ -393,8 +391,7 @@ def _by_formula(name: str, p: Float64s, width: float, points: Float64s, level: f
 def _newcombe(c: float, share: float, se: float) -> int:
     """Return the smallest n at which the standard error of a c-statistic is at most `se` (Newcombe 2006, method 4).
 
-    se^2 q (1 - q) n^2 = c (1 - c) (1 + k (n/2 - 1)), k = (1 - c) / (2 - c) + c / (1 + c), solved for n; q, the prevalence,
-    is
+    se^2 q (1 - q) n^2 = c (1 - c) (1 + k (n/2 - 1)), k = (1 - c) / (2 - c) + c / (1 + c), solved for n; q, the prevalence, is
     `share`.
 
     >>> _newcombe(0.75, 0.1, 0.025)

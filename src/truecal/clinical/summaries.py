@@ -57,9 +57,8 @@ def observed_expected(cohort: Cohort, level: float) -> Quantity:
 def brier_score(cohort: Cohort, level: float) -> Quantity:
     """Compute the mean of (p - y)^2, with an interval on the logit scale.
 
-    A score of exactly 0 (every risk was 0 or 1, and right) has variance 0: its upper limit u solves (1 - u)^J = (1 - level)
-    / 2,
-    the probability of J patients without an error; a score of 1 (all wrong) has the lower limit 1 - u.
+    A score of exactly 0 (every risk was 0 or 1, and right) has variance 0: its upper limit u solves (1 - u)^J = (1 - level) /
+    2, the probability of J patients without an error; a score of 1 (all wrong) has the lower limit 1 - u.
 
     >>> perfect = brier_score(Cohort.of(tc.Predictions.from_probs([0.0, 1.0] * 50, [0, 1] * 50)), 0.95)
     >>> perfect.value, round(perfect.high, 4)  # 1 - 0.025^(1 / 100)
@@ -78,8 +77,7 @@ def brier_score(cohort: Cohort, level: float) -> Quantity:
 def scaled_brier(cohort: Cohort, level: float) -> Quantity:
     """Compute 1 - Brier / (prevalence (1 - prevalence)): 1 is perfect, 0 no better than the prevalence for everyone.
 
-    It depends on a few high risks, so its interval is corrected for the skewness of the contributions (Hall 1992). A value
-    of 1
+    It depends on a few high risks, so its interval is corrected for the skewness of the contributions (Hall 1992). A value of 1
     has the lower limit that the upper limit of :func:`brier_score` gives.
 
     >>> cohort = Cohort.of(tc.Predictions.from_probs([0.25, 0.75] * 50, [0, 1] * 50))
@@ -104,13 +102,10 @@ def c_statistic(cohort: Cohort, level: float) -> Quantity:
     """Compute the probability that an event has a higher risk than a non-event, ties counting one half (area under the ROC
     curve).
 
-    The influence of an event is the share of non-events below it, that of a non-event the share of events above it, centred
-    and
+    The influence of an event is the share of non-events below it, that of a non-event the share of events above it, centred and
     divided by the share of its group (DeLong, DeLong and Clarke-Pearson 1988; summed over clusters: Obuchowski 1997). The
-    interval
-    is built on the logit scale. Where the risks separate all events from all non-events the variance is 0: the lower limit
-    is the
-    binomial bound for the smaller of the two groups.
+    interval is built on the logit scale. Where the risks separate all events from all non-events the variance is 0: the lower
+    limit is the binomial bound for the smaller of the two groups.
 
     >>> c_statistic(Cohort.of(tc.Predictions.from_probs([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1])), 0.95).value  # 3.5 of 4 pairs
     0.875
@@ -132,8 +127,7 @@ def c_statistic(cohort: Cohort, level: float) -> Quantity:
 
 
 def _placements(cohort: Cohort) -> Float64s:
-    """Return (n,): for an event the weighted share of non-events below it, for a non-event that of events above; ties one
-    half.
+    """Return (n,): for an event the weighted share of non-events below it, for a non-event that of events above; ties one half.
 
     >>> _placements(Cohort.of(tc.Predictions.from_probs([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1])))
     array([1.  , 0.75, 0.75, 1.  ])
@@ -545,8 +539,7 @@ def summarise_sites(
 def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogeneity | None:
     """Pool one number over sites by random-effects meta-analysis; None where fewer than two have a standard error above 0.
 
-    tau^2 solves sum (x - mean)^2 / (se^2 + tau^2) = k - 1 (Paule and Mandel 1982); the mean's interval is that of Hartung
-    and
+    tau^2 solves sum (x - mean)^2 / (se^2 + tau^2) = k - 1 (Paule and Mandel 1982); the mean's interval is that of Hartung and
     Knapp (2001) with k - 1 degrees of freedom, not narrower than that of a common effect; the prediction interval is mean -+
     t_(k-2) sqrt(tau^2 + se^2) (Higgins, Thompson and Spiegelhalter 2009; with two sites t_1). All are on `scale`.
 

@@ -118,8 +118,7 @@ def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) 
 def _ranges(values: NDArray[Any], name: str, cuts: Sequence[float]) -> tuple[list[str], Indices]:
     """Return the names of the ranges between increasing cuts, "missing" last, and the index of the range of every value.
 
-    A value on a cut belongs to the range above it, NaN to "missing". Refuses columns that are not numbers, and cuts that do
-    not
+    A value on a cut belongs to the range above it, NaN to "missing". Refuses columns that are not numbers, and cuts that do not
     increase.
 
     >>> _ranges(np.array([39.0, 40.0, np.nan]), "age", [40, 65])
@@ -242,8 +241,7 @@ class Subgroups(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: "by", "level", "groups" (the rows of :meth:`frame`) and "overall" (error of all rows,
-        by
-        `Estimate.to_dict`).
+        by `Estimate.to_dict`).
         """
         return {
             "by": list(self.by),
@@ -257,8 +255,7 @@ class Subgroups(Tabular):
         return f"{len(self.names)} groups by {' x '.join(self.by)}, {int(self.flagged.sum())} miscalibrated at {self.level:.0%}"
 
     def __str__(self) -> str:
-        """Write a table with a line per group: rows, error with its interval, adjusted p-value, and "miscalibrated" where
-        it is
+        """Write a table with a line per group: rows, error with its interval, adjusted p-value, and "miscalibrated" where it is
         flagged.
 
         A group too small to test has "too few rows to test" in place of these.

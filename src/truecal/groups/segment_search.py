@@ -352,15 +352,13 @@ def audit(
     Parameters
     ----------
     preds : Predictions or Scan
-        Predictions with columns, or a Scan that was grouped by the columns to search; or ``y_true, y_prob`` with
-        ``columns=``.
+        Predictions with columns, or a Scan that was grouped by the columns to search; or ``y_true, y_prob`` with ``columns=``.
     by : str or sequence of str, default None
         The columns to search; None is all of them. Numbers are cut at quintiles, missing values are a level of their own.
     depth : int, default 3
         Largest number of columns that define a segment.
     lens : Lens, default None
-        What is judged; None is the positive class of two, the top label of more. A class-wise lens adds the class as a
-        column.
+        What is judged; None is the positive class of two, the top label of more. A class-wise lens adds the class as a column.
     level : float, default 0.95
         1 - the family-wise error rate of the search; the level of the limits.
     min_rows : int, default None

@@ -203,8 +203,7 @@ def _categories(name: str, names: Sequence[str], position: Indices, counts: Floa
     """Make the levels of a column of categories: at most 50, the most frequent with at least `smallest` rows.
 
     `position` (n,) is the position of each entry in `names`, `counts` (n,) the number of its rows. Listed levels are in the
-    order
-    of their names; all other values form a last level, and a note counts them.
+    order of their names; all other values form a last level, and a note counts them.
 
     >>> column = _categories("site", ["a", "b", "c"], np.array([0, 0, 1, 2]), np.ones(4), 2)
     >>> [level.text for level in column.levels], column.codes, column.notes
@@ -229,8 +228,7 @@ def _categories(name: str, names: Sequence[str], position: Indices, counts: Floa
 def _cut(name: str, numbers: Float64s, counts: Float64s, kind: str) -> Column:
     """Make the levels of a column of numbers: ranges between the distinct quintiles of the rows, lower end included.
 
-    `kind` is the dtype kind, by which edges are written. A value that takes up four fifths of the rows and is the smallest
-    has
+    `kind` is the dtype kind, by which edges are written. A value that takes up four fifths of the rows and is the smallest has
     one range, all larger values the other.
 
     >>> column = _cut("age", np.arange(10.0), np.ones(10), "f")

@@ -477,8 +477,7 @@ def samples_needed(
     error : float, default 0.02
         True calibration error to detect, in the norm of the estimator.
     world : World, default None
-        Gives the scores and the shape of the miscalibration, scaled to `error`; None is uniform scores with the curve
-        c^d.
+        Gives the scores and the shape of the miscalibration, scaled to `error`; None is uniform scores with the curve c^d.
     target : float, default 0.8
         Power to reach.
     alpha : float, default 0.05

@@ -182,8 +182,7 @@ def _tabulate_quantiles(alpha: float, beta: float) -> Array:
 
 
 def exact_logits(alpha: float, beta: float, s: Array) -> tuple[Array, Array]:
-    """Compute logit c and its derivative by s, of the shape of s, where c is the quantile of Beta(alpha, beta) at u =
-    expit(s).
+    """Compute logit c and its derivative by s, of the shape of s, where c is the quantile of Beta(alpha, beta) at u = expit(s).
 
     The incomplete Beta function is inverted at the smaller of u and 1 - u, for c and for 1 - c.
 

@@ -299,8 +299,7 @@ class CurveFit:
 def candidates() -> list[tuple[Function, Function, Terms]]:
     """List (link, transform, terms) of the candidate curves.
 
-    With link logit every transform, with the other links only the same transform, each with terms b1 and b0_b1; and for
-    every
+    With link logit every transform, with the other links only the same transform, each with terms b1 and b0_b1; and for every
     link one constant curve, b0.
 
     >>> len(candidates())

@@ -341,8 +341,7 @@ class Run:
     Parameters
     ----------
     workers : int, default 1
-        Worker processes. More than one needs picklable worlds and estimators, and ``if __name__ == "__main__":`` in a
-        script.
+        Worker processes. More than one needs picklable worlds and estimators, and ``if __name__ == "__main__":`` in a script.
     cache : str or path-like, default None
         Folder of finished batches, which are read instead of simulated again; an interrupted run continues there.
     progress : callable, default None

@@ -48,8 +48,7 @@ class World:
     curve : ScoreCurve or callable, default Identity()
         True curve: outcomes are y ~ Bernoulli(curve(c)). A plain function takes an array of scores.
     recalibration : ScoreCurve or callable, default Identity()
-        Map from the raw score to the score that the model shows, s = recalibration(c); strictly increasing, or
-        `Steps`.
+        Map from the raw score to the score that the model shows, s = recalibration(c); strictly increasing, or `Steps`.
 
     Raises
     ------
@@ -275,8 +274,7 @@ class World:
         Raises
         ------
         InputError
-            If `remaining_error` is not between 0 and the error of the raw scores, or the map is not strictly
-            increasing.
+            If `remaining_error` is not between 0 and the error of the raw scores, or the map is not strictly increasing.
 
         Notes
         -----
@@ -351,8 +349,7 @@ class World:
         return self._map.at(c, rest) - self._curve.at(c, rest)
 
     def _merged_gap(self, stretches: Stretches) -> tuple[float, float]:
-        """Compute the probability of these intervals of c, and the mean of shown score less curve in them; 0 if they have
-        none.
+        """Compute the probability of these intervals of c, and the mean of shown score less curve in them; 0 if they have none.
 
         >>> from truecal.lab import Power, Uniform
         >>> mass, gap = World(Uniform(), Power(2.0))._merged_gap(((0.0, 0.5),))

@@ -164,8 +164,7 @@ def width_bins(
     """Count rows and sum scores by bin and outcome: tables of shape (batch, bins, 2); empty bins are 0.
 
     Scores and outcomes have shape (batch, rows), in any order. Bins are those of `Profile.width_cut`. Without `squares`,
-    `square`
-    is None.
+    `square` is None.
 
     >>> bins = width_bins(np.array([[0.1, 0.5, 0.9]]), np.array([[0, 1, 1]], np.uint8), 2, "left", squares=False)
     >>> bins.count, bins.score

@@ -74,8 +74,7 @@ class CellProfile(Profile):
 
     @property
     def size(self) -> Float64s:
-        """Sample size of all rows of the sketch, shape (1,): the sum of their weights if `counted`, else Kish's effective
-        size.
+        """Sample size of all rows of the sketch, shape (1,): the sum of their weights if `counted`, else Kish's effective size.
 
         >>> import truecal as tc
         >>> tc.Sketch.from_arrays([0.2, 0.8], [0, 1], [1.0, 2.0]).to_profile().size

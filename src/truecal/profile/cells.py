@@ -56,8 +56,7 @@ def near_end(c: Float64s) -> Float64s:
 
 
 def cells_per_unit(v: Float64s) -> Float64s:
-    """Compute q = max(2^14, 2^7 / z), the cells per unit; z is the power of two nearest to |v| (a tie goes up), at least
-    2^-52.
+    """Compute q = max(2^14, 2^7 / z), the cells per unit; z is the power of two nearest to |v| (a tie goes up), at least 2^-52.
 
     >>> cells_per_unit(np.array([0.25, 0.01, 0.0])) == np.array([2**14, 2**14, 2**59])
     array([ True,  True,  True])

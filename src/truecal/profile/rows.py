@@ -36,13 +36,10 @@ _MAX_THREADS = 4  # derived: more threads would wait for the partition before th
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
     """Sort scores in [0, 1] along the last axis, with their outcomes; among equal scores zeros come first.
 
-    Returned are scores and outcomes of the same shape and type, -0.0 as 0.0; the inputs are not changed. A dataset of a
-    million
+    Returned are scores and outcomes of the same shape and type, -0.0 as 0.0; the inputs are not changed. A dataset of a million
     rows or more is sorted by a few threads: one partition separates their rows (a tenth of the cost of the sort), then each
-    thread
-    sorts its part. Integers are sorted, so the result is the same, bit by bit, for any number of threads. OMP_NUM_THREADS
-    limits
-    them.
+    thread sorts its part. Integers are sorted, so the result is the same, bit by bit, for any number of threads.
+    OMP_NUM_THREADS limits them.
 
     >>> packed_sort(np.array([0.5, 0.2, 0.5]), np.array([1, 1, 0], np.uint8))
     (array([0.2, 0.5, 0.5]), array([1, 0, 1], dtype=uint8))
@@ -708,8 +705,7 @@ class SortedRows:
         return bool((self.distinct < self.rows).any())
 
     def _group(self, row: Indices) -> tuple[Indices, Indices]:
-        """Find the first row, and one past the last row, of the group of equal scores of each given row, shape (batch or 1,
-        q).
+        """Find the first row, and one past the last row, of the group of equal scores of each given row, shape (batch or 1, q).
 
         >>> SortedRows(np.array([[0.2, 0.2, 0.5]]), np.zeros((1, 3)))._group(np.array([[1, 2]]))
         (array([[0, 2]]), array([[2, 3]]))

@@ -96,8 +96,7 @@ class CountedStepMap(StepMap):
 def fit_guaranteed_steps(scores: Float64s, outcomes: Float64s, weights: Float64s, bins: int) -> CountedStepMap:
     """Fit bins between bins - 1 order statistics; equal ones are one edge, and a repeated score on an edge is a separate bin.
 
-    A row whose score is an edge and occurs once is excluded, so that the counts of a bin are binomial (Gupta and Ramdas
-    2021).
+    A row whose score is an edge and occurs once is excluded, so that the counts of a bin are binomial (Gupta and Ramdas 2021).
     Empty bins have the mean outcome. Refuse weights other than 1, and fewer than two rows per bin.
 
     >>> steps = fit_guaranteed_steps(np.arange(1.0, 8.0) / 10, np.array([0.0, 0, 1, 0, 1, 1, 1]), np.ones(7), 2)
@@ -148,8 +147,7 @@ class HistogramBinning(ScoreRecalibrator):
     multiclass : {"one-vs-rest", "top-label", "shared"}, default "one-vs-rest"
         How more than two classes are reduced to one score; as in `PlattScaling`.
     normalize : bool, default True
-        Whether one-vs-rest and shared results are divided by their sum; a row in which every map gives 0
-        becomes uniform.
+        Whether one-vs-rest and shared results are divided by their sum; a row in which every map gives 0 becomes uniform.
     classes : sequence, default None
         Names of the classes in the order of the columns; without names, labels are 0..K-1.
 
@@ -380,10 +378,8 @@ def _start_cells(w: Float64s, ones: Float64s) -> Indices:
     """Return the positions at which cells of rows start, 0 and those after a row that completes 1/512, 2/512, ... of a weight.
 
     The weights are that of positive and that of negative outcomes: `ones`, and `w` less `ones`, (n,) each in the order of
-    rising
-    scores. Up to 1024 rows are a cell each. Of a thousand classes one pair in a thousand is positive; cells of equal total
-    weight
-    would put all of them into one.
+    rising scores. Up to 1024 rows are a cell each. Of a thousand classes one pair in a thousand is positive; cells of equal
+    total weight would put all of them into one.
 
     >>> _start_cells(np.ones(3), np.array([0.0, 1.0, 1.0]))
     array([0, 1, 2])
@@ -403,11 +399,9 @@ def _start_cells(w: Float64s, ones: Float64s) -> Indices:
 def cut_by_entropy(mass: Float64s, positive: Float64s, bins: int) -> Indices:
     """Return the first cells, 0 among them, of at most `bins` runs of cells with the least weighted entropy of outcomes.
 
-    `mass` and `positive`, shape (cells,), are weights and weights of positive outcomes. There are fewer runs where more do
-    not
-    lower the entropy. Dynamic programming: best[b][j], the least entropy of the first j cells in b bins, is the minimum over
-    i of
-    best[b - 1][i] + H(cells i to j).
+    `mass` and `positive`, shape (cells,), are weights and weights of positive outcomes. There are fewer runs where more do not
+    lower the entropy. Dynamic programming: best[b][j], the least entropy of the first j cells in b bins, is the minimum over i
+    of best[b - 1][i] + H(cells i to j).
 
     >>> cut_by_entropy(np.ones(4), np.array([0.0, 0.0, 1.0, 1.0]), 3)  # the third run would not lower the entropy
     array([0, 2])

@@ -66,8 +66,7 @@ def read_outputs(X: ArrayLike, kind: Input) -> Floats:
     """Validate outputs and return them with shape (n, K), K >= 2; one column of the positive class becomes two.
 
     Logits of minus infinity (a class ruled out) become LOG_ZERO, -1e30; NaN, plus infinity and numbers that are no
-    probabilities
-    are refused by row and value. A logit z of one column becomes (0, z), a probability p (1 - p, p).
+    probabilities are refused by row and value. A logit z of one column becomes (0, z), a probability p (1 - p, p).
 
     >>> read_outputs([0.25, 0.5], "probs")
     array([[0.75, 0.25],

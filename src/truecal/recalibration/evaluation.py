@@ -817,9 +817,8 @@ def _test_candidate(count: int, preds: tc.Predictions, draws: Indices, level: fl
 def _marginal_errors(parts: Sequence[tuple[Float64s, Float64s]], draws: Indices) -> tuple[Float64s, Float64s]:
     """Return plug-in and debiased squared calibration error of rows grouped by equal output, averaged over classes.
 
-    Both are (resamples,). `parts` are (outputs, outcomes) of every class, (n,) each; `draws` (resamples, n) how often each
-    row is
-    drawn.
+    Both are (resamples,). `parts` are (outputs, outcomes) of every class, (n,) each; `draws` (resamples, n) how often each row
+    is drawn.
 
     >>> column = np.array([0.5, 0.5]), np.array([1.0, 1.0])
     >>> _marginal_errors([column], np.array([[1, 1]]))  # (1 - 1/2)^2

@@ -179,8 +179,7 @@ def scaled_softmax(logits: Floats, scale: float | Float64s, bias: float | Float6
 def temperature_terms(
     data: LabelledLogits, inverse: float, dtype: type[np.floating] = np.float64
 ) -> tuple[float, float, float]:
-    """Sum weights times log Z over rows, Z_i = sum_k exp(b (z_ik - max_k z_ik)); return also both derivatives by b =
-    `inverse`.
+    """Sum weights times log Z over rows, Z_i = sum_k exp(b (z_ik - max_k z_ik)); return also both derivatives by b = `inverse`.
 
     The derivatives are weighted sums over rows of the mean and the variance of the shifted logits under the softmax at
     inverse temperature b.
@@ -229,8 +228,7 @@ def softmax_residuals(logits: Floats, labels: Indices, weights: Float64s) -> tup
 def affine_loss(data: LabelledLogits, scale: Float64s, bias: Float64s) -> tuple[float, Float64s, Float64s, bool]:
     """Compute the weighted mean of -log softmax(scale * z + bias)[label], gradients by scale and bias (K,), and separability.
 
-    `scale` has one number or K. The last value is True where every row gives its label a strictly larger probability than
-    any
+    `scale` has one number or K. The last value is True where every row gives its label a strictly larger probability than any
     other class: then scaling all parameters up increases the likelihood without end, and no finite optimum exists.
 
     >>> data = LabelledLogits.of(np.array([[0.0, 2.0]]), np.array([1]), None)
@@ -274,8 +272,7 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
     """Maximise the likelihood over the inverse temperature b > 0, in which minus log likelihood is convex.
 
     Searches in samples of rows give the start, so the full data is read three or four times. There is no finite optimum when
-    every label has its row's largest logit (b grows without end): see `laplace_inverse_temperature`. And none above zero
-    when
+    every label has its row's largest logit (b grows without end): see `laplace_inverse_temperature`. And none above zero when
     the logits carry no information: b stops where the probabilities are uniform to 0.1 %.
 
     >>> data = LabelledLogits.of(np.array([[0.0, 1.0]] * 4), np.array([1, 1, 1, 0]), None)
@@ -311,8 +308,7 @@ def fit_possible_inverse(data: LabelledLogits) -> float:
 
 
 def laplace_inverse_temperature(data: LabelledLogits) -> float:
-    """Solve for the inverse temperature b at which the mean probability of the leading class is (n + 1) / (n + 2) of its
-    limit.
+    """Solve for the inverse temperature b at which the mean probability of the leading class is (n + 1) / (n + 2) of its limit.
 
     Laplace's estimate of the accuracy after n rows without an error. The limit is 1, or less where classes tie for the lead.
     Unlike smoothed targets, whose loss is linear in the logits of classes that did not occur, this does not depend on how

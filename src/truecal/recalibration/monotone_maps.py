@@ -66,8 +66,7 @@ class IsotonicCalibration(ScoreRecalibrator):
     multiclass : {"one-vs-rest", "top-label", "shared"}, default "one-vs-rest"
         How more than two classes are reduced to one score; as in `PlattScaling`.
     normalize : bool, default True
-        Whether one-vs-rest and shared results are divided by their sum; a row in which every map gives 0
-        becomes uniform.
+        Whether one-vs-rest and shared results are divided by their sum; a row in which every map gives 0 becomes uniform.
     classes : sequence, default None
         Names of the classes in the order of the columns; without names, labels are 0..K-1.
 
@@ -95,8 +94,7 @@ class IsotonicCalibration(ScoreRecalibrator):
     """
 
     def _fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> PiecewiseLinearMap:
-        """Fit by pooling adjacent violators to scores, 0/1 outcomes and weights, (n,); knots inside flat stretches are
-        dropped.
+        """Fit by pooling adjacent violators to scores, 0/1 outcomes and weights, (n,); knots inside flat stretches are dropped.
 
         >>> curve = IsotonicCalibration()._fit_map(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4))
         >>> curve.x, curve.y
@@ -536,12 +534,9 @@ def fit_with_added_one(w: Float64s, ones: Float64s) -> Float64s:
     """Return, for every distinct score, the value there of the isotonic fit to all rows and one more 1 at this score, (n,).
 
     `w` and `ones` are the weights, and the weights of positive outcomes, of rising scores. Algorithms 1 and 2 of Vovk, Petej
-    and
-    Fedorova (2015). The fit is the slope of the greatest convex minorant of the points (total weight, total of ones). A 1
-    added
-    before all rows puts the point (-1, -1) in front; moving it past one score at a time replaces a single point, and only
-    the
-    left end of the minorant changes. Each point enters and leaves the stack of corners once.
+    and Fedorova (2015). The fit is the slope of the greatest convex minorant of the points (total weight, total of ones). A 1
+    added before all rows puts the point (-1, -1) in front; moving it past one score at a time replaces a single point, and only
+    the left end of the minorant changes. Each point enters and leaves the stack of corners once.
 
     >>> fit_with_added_one(np.array([1.0, 1.0]), np.array([0.0, 1.0])).round(4)  # (0 + 1) / 2, and 1
     array([0.5, 1. ])
@@ -723,8 +718,7 @@ def _merge_into_cells(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64
     """Merge neighbouring scores into at most 4096 cells of about equal weight; return mean scores, weights and ones of the
     cells.
 
-    `x`, `w` and `ones` (n,) are distinct rising scores, their weights and weights of positive outcomes; up to 4096 scores
-    are
+    `x`, `w` and `ones` (n,) are distinct rising scores, their weights and weights of positive outcomes; up to 4096 scores are
     returned as they are.
 
     >>> _merge_into_cells(np.array([0.1, 0.2]), np.ones(2), np.array([0.0, 1.0]))

@@ -212,9 +212,8 @@ def replace_top(probs: Float64s, outputs: Float64s, scores: Float64s, score_map:
 def set_confidence(probs: Float64s, top: NDArray[np.bool_], confidence: Float64s, classes: int) -> Float64s:
     """Give the class marked in `top` exactly `confidence` (n, 1); the others share the remainder in proportion to `probs`.
 
-    Where that would lift another class above the confidence, the shares of the others are mixed with equal shares, just
-    enough to
-    keep the top class first. With a confidence of 1 / K or less that is impossible: then the others share equally.
+    Where that would lift another class above the confidence, the shares of the others are mixed with equal shares, just enough
+    to keep the top class first. With a confidence of 1 / K or less that is impossible: then the others share equally.
 
     >>> top = np.array([[True, False, False]])
     >>> set_confidence(np.array([[0.5, 0.4, 0.1]]), top, np.array([[0.6]]), 3).round(4)  # 0.4 in the ratio 4 : 1

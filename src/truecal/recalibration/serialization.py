@@ -157,8 +157,7 @@ def read_document(text: str) -> dict[str, Any]:
 
 
 def settings(recalibrator: Any) -> dict[str, Any]:
-    """Return {"kind": class name, "params": constructor arguments}; an argument that is a recalibrator is written the same
-    way.
+    """Return {"kind": class name, "params": constructor arguments}; an argument that is a recalibrator is written the same way.
 
     >>> from truecal.recalibration import TopVersusAll
     >>> settings(TopVersusAll())

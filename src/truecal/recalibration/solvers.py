@@ -35,8 +35,7 @@ _PENALTY_FEW_ROWS = 0.7
 def fit_scale_and_bias(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s, bool]:
     """Fit scales (one for all classes, or K, as in `start`) and K biases by penalised maximum likelihood.
 
-    Returns scale (of the shape of `start`), bias (K,) with mean 0, and whether the data are separable: some parameters of
-    the
+    Returns scale (of the shape of `start`), bias (K,) with mean 0, and whether the data are separable: some parameters of the
     search gave every label the largest probability of its row, so that the likelihood alone has no optimum. The penalty is
     stronger then, and where rows are few; not where a class never occurs, whose bias should become very negative.
 
@@ -283,8 +282,7 @@ def fit_squared_weights(data: LabelledLogits, inverses: Sequence[float], low: Fl
     `inverses` are the b_j; `low` and the result have one number for each and one for the uniform distribution.
 
     The error is a' G a - 2 r' a, with the products G of the parts and their values r at the labels. Every choice of parts at
-    their
-    lowest share is tried (parts are few); the first with the least error counts.
+    their lowest share is tried (parts are few); the first with the least error counts.
 
     >>> data = LabelledLogits.of(np.array([[0.0, np.log(3.0)]] * 4), np.array([1, 1, 1, 0]), None)
     >>> fit_squared_weights(data, (1.0,), np.zeros(2)).round(6)  # softmax(z) is right: 3 of 4
@@ -332,8 +330,7 @@ def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s
 
     Features are (n, k) with k at most 2, targets in [0, 1] and weights (n,). Returns slopes and c, shape (k + 1,).
 
-    Where the free optimum has a negative slope some slope is 0: every choice of zeros is tried, for one or two features at
-    most
+    Where the free optimum has a negative slope some slope is 0: every choice of zeros is tried, for one or two features at most
     three more fits.
 
     >>> features, targets = np.array([[0.0], [1.0]]), np.array([0.25, 0.75])

@@ -918,8 +918,7 @@ def _log_odds(score: Float64s) -> Float64s:
 
 
 def _score_and_outcome(preds: tc.Predictions) -> tuple[Float64s, Indices]:
-    """Select P(second class) and labels of two classes; of more, the top probability and whether that class is the label;
-    (n,).
+    """Select P(second class) and labels of two classes; of more, the top probability and whether that class is the label; (n,).
 
     >>> _score_and_outcome(tc.Predictions.from_probs([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]], [1, 2]))
     (array([0.5, 0.7]), array([False,  True]))

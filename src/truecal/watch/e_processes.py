@@ -260,8 +260,7 @@ class Experts:
         """Set up the experts from a first batch with `n` rows in cells of mean score `mean`, both (cells,).
 
         Cuts are the distinct left edges of the cells that hold the 15 inner 16-quantiles; the centre is the mean log odds of
-        the
-        rows.
+        the rows.
 
         >>> experts = Experts.of(0.02, np.ones(2), np.array([0.25, 0.75]))
         >>> experts.centre, len(experts.cuts)
@@ -278,12 +277,10 @@ class Experts:
 
     @cached_property
     def spans(self) -> Float64s:
-        """Membership (0 or 1) of bins in runs of 1, 2, 4 and 8 bins that divide all bins from the first on, shape (runs,
-        bins).
+        """Membership (0 or 1) of bins in runs of 1, 2, 4 and 8 bins that divide all bins from the first on, shape (runs, bins).
 
-        The run of all bins is left out, and so are repeated ones; the last run of a width may be shorter. Sorted by first
-        and last
-        bin.
+        The run of all bins is left out, and so are repeated ones; the last run of a width may be shorter. Sorted by first and
+        last bin.
 
         >>> Experts(0.02, (0.25, 0.5), 0.0).spans
         array([[1., 0., 0.],
@@ -319,11 +316,9 @@ class Experts:
 
     @cached_property
     def prior(self) -> Float64s:
-        """Log share of every expert in the mixture, shape (experts,); kinds without experts (one bin) leave their share
-        unused.
+        """Log share of every expert in the mixture, shape (experts,); kinds without experts (one bin) leave their share unused.
 
-        The share of a kind (0.4, 0.15, 0.05, 0.08 and 0.32 in the order of :attr:`kinds`) is divided equally among its
-        experts,
+        The share of a kind (0.4, 0.15, 0.05, 0.08 and 0.32 in the order of :attr:`kinds`) is divided equally among its experts,
         but falls as 1 / distance beyond shifts of 0.1, offsets of 0.5 and local distances of 0.16.
 
         >>> round(float(np.exp(Experts(0.02, (0.25, 0.5), 0.0).prior).sum()), 6)
@@ -654,8 +649,7 @@ class Blocks:
         """Return the blocks with the batch of this number added as one of length 1; its scores are counted by the experts'
         bins.
 
-        Where more than five blocks have one length, the two oldest of them become one of twice the length. Sums are rounded
-        to
+        Where more than five blocks have one length, the two oldest of them become one of twice the length. Sums are rounded to
         float32.
 
         >>> experts, batch = Experts(0.02, (0.5,), 0.0), Batch.from_sketch(tc.Sketch.from_arrays([0.25, 0.75], [0, 1]))

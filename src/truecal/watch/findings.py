@@ -105,9 +105,8 @@ def worst_region(sums: Float64s, experts: Experts, lens: str) -> ScoreRegion:
 def fit_offset(sums: Float64s) -> float:
     """Fit the offset in log odds that makes the mean score equal to the frequency (maximum likelihood).
 
-    `sums` are rows, ones and sums of scores by bin, shape (3, bins). Half a row of either outcome is added, so that the
-    offset is
-    finite where all outcomes are equal.
+    `sums` are rows, ones and sums of scores by bin, shape (3, bins). Half a row of either outcome is added, so that the offset
+    is finite where all outcomes are equal.
 
     >>> round(fit_offset(np.array([[99.0], [74.5], [49.5]])), 4)  # 75 of 100 rows at score 1/2: ln 3
     1.0986

@@ -119,8 +119,7 @@ def _read_sample(sample: tc.lenses.Sample) -> Batch:
 
 
 def _group_rows(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
-    """Return the row indices, ascending, of every group (values of columns as text), groups sorted; without `by`, all under
-    ().
+    """Return the row indices, ascending, of every group (values of columns as text), groups sorted; without `by`, all under ().
 
     >>> preds = tc.Predictions.from_probs([0.2, 0.4, 0.6], [0, 1, 1], columns={"site": ["b", "a", "b"]})
     >>> _group_rows(preds, ("site",))

@@ -502,8 +502,7 @@ def _decode(kind: Any, value: Any) -> Any:
     """Convert a value of JSON to a type, as `_encode` wrote it; what does not fit raises an error of those that from_text
     expects.
 
-    A dataclass is read from the list of its fields, a tuple from a list, an array from [shape, base64], `X | None` from null
-    or
+    A dataclass is read from the list of its fields, a tuple from a list, an array from [shape, base64], `X | None` from null or
     X. Numbers must be finite, whole numbers not negative, and booleans are no numbers.
 
     >>> _decode(tuple[float, ...], [1.5, 2]), _decode(int | None, None)
