@@ -189,31 +189,31 @@ def test_what_sketches_leave_open_widens_the_interval(monkeypatch):
     rng = np.random.default_rng(0)
     p = rng.random(2000)
     sketches = [tc.Sketch.from_arrays(p**power, rng.random(2000) < p) for power in (1, 2)]
-    exact = comparison._sketched_model
+    exact = comparison._measure_sketches
     plain = tc.compare(*sketches).interval
 
     def less_certain(*arguments):
-        model = exact(*arguments)
-        return replace(model, sketch_error=model.sketch_error + 0.002)
+        measured = exact(*arguments)
+        return replace(measured, sketch_errors={name: e + 0.002 for name, e in measured.sketch_errors.items()})
 
-    monkeypatch.setattr(comparison, "_sketched_model", less_certain)
+    monkeypatch.setattr(comparison, "_measure_sketches", less_certain)
     wide = tc.compare(*sketches).interval
     assert (plain.low - wide.low, wide.high - plain.high) == (pytest.approx(0.004), pytest.approx(0.004))
 
 
 def test_a_difference_is_as_unsure_as_its_parts_and_what_they_share_cancels():
     """Ends as Zou and Donner write them; at rho = 1 and equal distances nothing is left of either."""
-    from truecal.inference.comparison import ComparedModel, limits
+    from truecal.inference.comparison import ResampledError
 
     rng = np.random.default_rng(0)
     drawn, other = rng.random(50), rng.random(50)
-    a = ComparedModel(0.10, drawn, False, interval=(0.07, 0.14), powers=drawn)
-    b = ComparedModel(0.05, other, False, interval=(0.03, 0.08), powers=drawn)
-    low, high, p = limits(a, b, 0.95, paired=False)
+    a = ResampledError(0.10, drawn, False, interval=(0.07, 0.14), powers=drawn)
+    b = ResampledError(0.05, other, False, interval=(0.03, 0.08), powers=drawn)
+    low, high, p = a.limits(b, 0.95, paired=False)
     assert low == pytest.approx(0.05 - np.hypot(0.03, 0.03))
     assert high == pytest.approx(0.05 + np.hypot(0.04, 0.02))
     assert (p < 0.05) == (low > 0)
-    low, high, _ = limits(a, b, 0.95, paired=True)
+    low, high, _ = a.limits(b, 0.95, paired=True)
     assert (low, high) == (pytest.approx(0.05), pytest.approx(0.07))
 
 

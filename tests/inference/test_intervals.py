@@ -11,9 +11,10 @@ from tests.datasets import named
 from tests.inference.worlds import CALIBRATED, GROUPS
 from tests.simulations import datasets
 from truecal.errors import InputError
+from truecal.estimators.bins import effective_size
 from truecal.estimators.rank_series.fit import fit_series
 from truecal.estimators.rank_series.interval import series_pivot
-from truecal.inference import band, below
+from truecal.inference import band, bands, below
 from truecal.lab import Power, Uniform, World
 
 DATA = named()
@@ -120,6 +121,25 @@ def test_the_band_holds_the_whole_curve(world):
         rates = world.curve(c[i]) if world.true_error() > 0 else c[i]  # a calibrated world shows its own curve
         hits += band(tc.profile.Profile.from_arrays(c[i], y[i]), level=0.9).contains(c[i], rates)
     assert binomtest(hits, trials, 0.9, alternative="less").pvalue > 0.01, hits / trials
+
+
+def test_weighted_clusters_of_a_run_are_those_with_rows_in_it():
+    """Where weights have no short binary form, differences of sums over groups leave traces of clusters without rows."""
+    rng = np.random.default_rng(0)
+    p, clusters, weights = rng.random(400), np.arange(400) // 4, rng.random(400)
+    preds = tc.Predictions.from_probs(p, rng.random(400) < p, clusters=clusters, weights=weights)
+    profile = tc.OneClass()(preds)
+    starts = np.arange(0, 401, 40)
+    effective = bands._effective_runs(profile, profile.units, starts)[0]
+    scale = profile.weights[0] * float(profile.size[0] / profile.total[0])
+    expected = []
+    for first in range(10):
+        for last in range(first, 10):
+            rows = slice(starts[first], starts[last + 1])
+            unit, of_row = np.unique(profile.units[rows], return_inverse=True)
+            sums = (np.bincount(of_row, w[rows]) for w in (scale, scale * profile.outcomes[0]))
+            expected.append(effective_size(np.zeros(len(unit), int), *sums, 1)[0])
+    np.testing.assert_allclose(effective, expected, rtol=1e-12)
 
 
 def test_the_band_is_the_best_of_all_runs():

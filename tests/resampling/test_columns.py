@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest
 
 import truecal as tc
-from truecal.inference.measurement import _column_bins
+from truecal.inference.measurement import _counted_bins
 from truecal.resampling import columns
 from truecal.resampling.columns import mass_bins
 
@@ -46,7 +46,7 @@ def test_one_pass_gives_the_values_of_class_by_class(monkeypatch, lens, scheme, 
     if norm == 1:
         widths = [e.interval.high - e.interval.low for e in (together, one_by_one)]
         assert 0.6 < widths[0] / widths[1] < 1.6
-        assert together.p_value == 0.005
+        assert together.p_value == 0.001
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_weights_clusters_and_few_rows_are_judged_class_by_class(always):
     assert not columns.groups_suffice(tc.Predictions.from_probs(probs, labels, weights=np.ones(len(labels))))
     assert not columns.groups_suffice(tc.Predictions.from_probs(probs, labels, clusters=np.arange(len(labels)) // 5))
     bins = [
-        _column_bins(preds, estimator)
+        _counted_bins(preds, estimator)
         for estimator in (tc.BinnedECE(scheme="mass"), tc.BinnedECE(scheme="mass", ties="split"), tc.SweepECE())
     ]
     assert [binning is not None for binning in bins] == [True, False, False]
@@ -174,7 +174,7 @@ def test_bins_of_equal_mass_without_a_sort_are_those_of_the_sorted_rows(kind, dt
 
 @pytest.mark.parametrize("estimator", [tc.BinnedECE(), tc.BinnedECE(scheme="mass"), tc.RankSeries()])
 def test_rows_sorted_by_label_say_the_same(always, estimator):
-    """Neighbours in a sorted file are of one class; groups of neighbours found nothing in them (p = 0.94 instead of 0.005)."""
+    """Neighbours in a sorted file are of one class; groups of neighbours found nothing in them (p = 0.94 instead of 0.001)."""
     rng = np.random.default_rng(1)
     probs = rng.dirichlet(np.full(10, 0.3), 8000)
     rates = probs**0.7 / (probs**0.7).sum(axis=1, keepdims=True)
@@ -185,6 +185,6 @@ def test_rows_sorted_by_label_say_the_same(always, estimator):
         for i in (np.arange(8000), order)
     )
     assert ordered.value == pytest.approx(drawn.value, abs=1e-12)
-    assert drawn.p_value == ordered.p_value == 0.005
+    assert drawn.p_value == ordered.p_value == 0.001
     length = drawn.interval.high - drawn.interval.low
     assert ordered.interval.high - ordered.interval.low == pytest.approx(length, rel=0.25)

@@ -14,10 +14,11 @@ from truecal.inference.conclusion import (
     worst_region,
 )
 from truecal.inference.conventions import Convention, like
-from truecal.inference.intervals import below, bootstrap
+from truecal.inference.intervals import bootstrap
 from truecal.inference.measurement import calibration_error, measure
 from truecal.inference.tests import (
     Verdict,
+    below,
     consistency_test,
     holm,
     hosmer_lemeshow,

@@ -20,7 +20,6 @@ from truecal.types import Float64s, Indices
 
 _DRAWS = 9999  # by choice: the 95 % point of the largest run is known to 0.2 points
 _CELLS = 40  # by choice: groups of neighbouring scores; more give finer steps, but more bounds that must hold at once
-_BLOCK = 1 << 20  # derived: 8 MiB; numbers in memory while the units of runs are counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,7 +149,7 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     sums = {name: profile.sums(name, Cut(starts[None], starts[None]))[0] for name in ("w", "c", "y")}
     scale = float(profile.size[0] / profile.total[0])
     weight, score, outcome = (sums[name][last + 1] - sums[name][first] for name in ("w", "c", "y"))
-    effective = None if profile.units is None else _effective_runs(profile, starts, first, last)
+    effective = None if profile.units is None else _effective_runs(profile, profile.units, starts)
     runs = Bins(weight[None], score[None], outcome[None], weight[None] * scale, single=True, effective=effective)
     bottom, top = runs.interval(_run_level(count, level))
     low = np.zeros(count)
@@ -201,28 +200,22 @@ def _largest_runs(groups: int) -> Float64s:
     return np.sort(largest)
 
 
-def _effective_runs(profile: Profile, starts: Indices, first: Indices, last: Indices) -> Float64s:
+def _effective_runs(profile: Profile, units: Indices, starts: Indices) -> Float64s:
     """Compute the effective sample size of every run of groups of clustered rows, as `bins.effective_size`, shape (1, runs).
 
-    Group g has the sorted rows from starts[g] up to starts[g + 1]; run r the groups first[r] to last[r], both included and of
-    shape (runs,).
+    Group g has the sorted rows from starts[g] up to starts[g + 1]; `units`, shape (rows,), are those of the sorted rows. Runs are
+    in the order of their first, then their last group.
     """
-    unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
+    unit, of_row = np.unique(units, return_inverse=True)
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
     weight = weight * (profile.size[0] / profile.total[0])
     groups = len(starts) - 1
     code = np.repeat(np.arange(groups), np.diff(starts)) * len(unit) + of_row
     size = groups * len(unit)
-    rows, ones = (
-        np.concatenate([np.zeros((1, len(unit))), np.bincount(code, w, size).reshape(groups, -1).cumsum(axis=0)])
-        for w in (weight, weight * profile.outcomes[0])
-    )
-    effective = np.empty(len(first))
-    step = max(1, _BLOCK // len(unit))
-    for start in range(0, len(first), step):
-        a, b = first[start : start + step], last[start : start + step] + 1
-        run = np.repeat(np.arange(len(a)), len(unit))
-        effective[start : start + step] = bins.effective_size(
-            run, (rows[b] - rows[a]).ravel(), (ones[b] - ones[a]).ravel(), len(a)
-        )
-    return effective[None]
+    rows, ones = (np.bincount(code, w, size).reshape(groups, -1) for w in (weight, weight * profile.outcomes[0]))
+    effective: list[Float64s] = []
+    for first in range(groups):
+        run = np.repeat(np.arange(groups - first), len(unit))
+        run_rows, run_ones = (np.cumsum(table[first:], axis=0, dtype=np.float64).ravel() for table in (rows, ones))
+        effective.append(bins.effective_size(run, run_rows, run_ones, groups - first))
+    return np.concatenate(effective)[None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil
 from statistics import NormalDist
@@ -15,17 +15,13 @@ from numpy.typing import ArrayLike
 from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.base import ErrorFunction, Estimator, VectorEstimator, as_estimator, resample_rows, with_level
-from truecal.estimators.bootstrap import (
-    resample_units,
-    sample_sums,
-    sign_flips,
-)
 from truecal.estimators.estimate import Interval
 from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.rank_series import clusters
-from truecal.estimators.rank_series.compare import Side, comparison_side
+from truecal.estimators.rank_series.compare import comparison_side
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.inference.measurement import measure
+from truecal.inference.intervals import resample_samples
+from truecal.inference.measurement import default_estimator, measure
 from truecal.inference.tests import holm
 from truecal.judged import judged_series, refuse_options
 from truecal.lenses.lens import Lens, Sample, check_lens
@@ -43,34 +39,78 @@ from truecal.types import Float64s
 
 
 @dataclass(frozen=True)
-class ComparedModel:
-    """Error of one model, with what the limits of a difference are made of.
+class ResampledError:
+    """Error of one model with its resamples; :class:`Side` is the same by formula.
 
     Attributes
     ----------
     value : float
         The error.
-    errors : ndarray of shape (resamples,) or None
+    errors : ndarray of shape (resamples,)
         Resampled errors.
     is_calibrated : bool
         Whether the test does not reject calibration.
-    sketch_error : float
-        Largest difference between the values of a sketch and of its rows.
     interval : tuple of two float or None
         Limits of the error, where the value is free of bias.
     powers : ndarray of shape (resamples,) or None
-        Powers of the resamples before anything was chosen from the data.
-    side : Side or None
-        Estimate and covariance of the rank series, which needs no resamples.
+        Powers of the resamples before anything was chosen from the data, where models are paired.
     """
 
     value: float
-    errors: Float64s | None = None
-    is_calibrated: bool = False
-    sketch_error: float = 0.0
+    errors: Float64s
+    is_calibrated: bool
     interval: tuple[float, float] | None = None
     powers: Float64s | None = None
-    side: Side | None = None
+
+    def limits(self, other: ResampledError, level: float, *, paired: bool) -> tuple[float, float, float]:
+        """Compute limits of this error minus the other, and the p-value of no difference: (low, high, p).
+
+        Zou and Donner (2008): where l and u are the distances from a value to the ends of its interval, the lower end of a - b
+        lies sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a
+        l_b) above it, rho the correlation of the estimates (0 if not paired). p is two-sided, of a normal difference whose limit
+        on the side of 0 is at `level`. The errors' own intervals hold near zero and away from it, so those of the difference do.
+
+        Values that are biased (no interval) are compared by `_quantile_limits` instead. Where both models have the same resampled
+        errors, low and high are the difference and p is 1.
+        """
+        if self.interval is None or other.interval is None:
+            return self._quantile_limits(other, level)
+        (low, high), (other_low, other_high) = self.interval, other.interval
+        rho = _correlation(self.powers, other.powers) if paired else 0.0
+        down, up = (
+            float(np.sqrt(max(x**2 + y**2 - 2 * rho * x * y, 0.0)))
+            for x, y in ((self.value - low, other_high - other.value), (high - self.value, other.value - other_low))
+        )
+        if paired and np.array_equal(self.errors, other.errors):
+            down = up = 0.0  # the same model twice
+        normal, difference = NormalDist(), self.value - other.value
+        toward_zero = down if difference > 0 else up  # distance from the difference to the limit on the side of 0
+        z = normal.inv_cdf(0.5 + level / 2) * abs(difference) / toward_zero if toward_zero > 0 else 0.0
+        return difference - down, difference + up, min(max(2 * normal.cdf(-z), float(np.finfo(float).tiny)), 1.0)
+
+    def _quantile_limits(self, other: ResampledError, level: float) -> tuple[float, float, float]:
+        """Compute (low, high, p): quantiles of the differences of resampled errors, and the p-value of no difference.
+
+        p = 2 (1 + differences on the side of 0 that has fewer, or at 0) / (1 + resamples), at most 1. Where the test rejects the
+        calibration of this model only, high is at least the upper quantile of its errors; of the other only, low at most minus
+        that of the other.
+        """
+        differences = self.errors - other.errors
+        low, high = np.quantile(differences, [(1 - level) / 2, (1 + level) / 2])
+        if other.is_calibrated and not self.is_calibrated:  # then the difference may be as large as this error
+            high = max(high, np.quantile(self.errors, (1 + level) / 2))
+        if self.is_calibrated and not other.is_calibrated:
+            low = min(low, -np.quantile(other.errors, (1 + level) / 2))
+        tail = int(min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0)))
+        return float(low), float(high), min(1.0, 2 * (1 + tail) / (1 + len(differences)))
+
+
+def _correlation(x: Float64s | None, y: Float64s | None) -> float:
+    """Compute the correlation of two estimates over the same resamples, shape (resamples,); 0 without resamples or variance."""
+    if x is None or y is None:
+        return 0.0
+    scale = float(x.std() * y.std())
+    return float(np.clip(np.mean((x - x.mean()) * (y - y.mean())) / scale, -1, 1)) if scale > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -85,14 +125,30 @@ class _Draws:
 
 @dataclass(frozen=True)
 class _MeasuredModels:
-    """Measured models of a comparison by name, with estimator, words for the lens, number of rows (the smallest) and method."""
+    """Measured models of a comparison by name, with estimator, words for the lens, number of rows (the smallest) and method.
 
-    models: Mapping[str, ComparedModel]
+    `sketch_errors` are the largest differences between the values of sketches and of their rows.
+    """
+
+    models: Mapping[str, Any]  # all Side, or all ResampledError
     estimator: Estimator
     lens: str
     n: int
     method: str
     paired: bool
+    sketch_errors: Mapping[str, float] = field(default_factory=dict)
+
+    def compare(self, a: str, b: str, level: float) -> Comparison:
+        """Compare two of the models, with an interval that contains their difference, without adjustment of the p-value."""
+        value_a, value_b, sketch_error = (
+            self.models[a].value,
+            self.models[b].value,
+            self.sketch_errors.get(a, 0.0) + self.sketch_errors.get(b, 0.0),
+        )
+        low, high, p = self.models[a].limits(self.models[b], level, paired=self.paired)
+        low, high = min(low, value_a - value_b) - sketch_error, max(high, value_a - value_b) + sketch_error
+        interval = Interval(low, high, level, self.method)
+        return Comparison(a, b, value_a, value_b, interval, p, p, self.estimator, self.lens, self.n)
 
 
 def _resample_models(
@@ -101,39 +157,31 @@ def _resample_models(
     lenses: Mapping[str, Lens],
     units: Mapping[str, Units],
     draws: _Draws,
-) -> dict[str, ComparedModel]:
+) -> dict[str, ResampledError]:
     """Resample the errors of models of one probability per row: with the same counts of units for all models if paired.
 
-    Returns the ComparedModel of every name, with an interval where the estimator has no plug-in bias.
+    They have an interval where the estimator has no plug-in bias.
     """
-    counts, level, models = next(iter(units.values())).draws(draws.resamples, draws.rng), draws.level, {}
+    counts, level, rng, models = (
+        next(iter(units.values())).draws(draws.resamples, draws.rng),
+        draws.level,
+        draws.rng,
+        {},
+    )
     for name, preds in all_preds.items():
-        unit_counts = counts if draws.paired else units[name].draws(draws.resamples, draws.rng)
+        unit_counts = counts if draws.paired else units[name].draws(draws.resamples, rng)
         lens, shares = lenses[name], lenses[name].shares(preds)
-        flips = sign_flips(units[name], 1 if shares is None else len(shares), draws.rng)
-        parts = sample_sums(estimator, lens.samples(preds), units[name], flips)
-        resampled = resample_units(
-            estimator, parts, shares, units[name], unit_counts, level, draws.rng, test=True, flips=flips
+        resampled = resample_samples(
+            estimator, lens.samples(preds), shares, units[name], unit_counts, level, rng, test=True
         )
-        interval = None
+        value, interval = resampled.value, None
         if estimator.bias != "plug-in":
-            closed = (
-                None if shares is not None else _closed_form_interval(lens.sample(preds), units[name], estimator, level)
-            )
-            interval = _limits_around(resampled.value, resampled.interval() if closed is None else closed)
-        models[name] = ComparedModel(
-            resampled.value,
-            resampled.errors,
-            resampled.p_value > 1 - level,
-            interval=interval,
-            powers=resampled.unselected,
-        )
+            by_formula = shares is None and _closed_form_interval(lens.sample(preds), units[name], estimator, level)
+            limits = by_formula or resampled.interval()
+            interval = min(float(limits.low), value), max(float(limits.high), value)
+        is_calibrated = resampled.p_value > 1 - level
+        models[name] = ResampledError(value, resampled.errors, is_calibrated, interval, resampled.unselected)
     return models
-
-
-def _limits_around(value: float, interval: Interval) -> tuple[float, float]:
-    """Return min(low, value) and max(high, value) of an interval."""
-    return min(float(interval.low), value), max(float(interval.high), value)
 
 
 def _closed_form_interval(sample: Sample, units: Units, estimator: Estimator, level: float) -> Interval | None:
@@ -141,12 +189,12 @@ def _closed_form_interval(sample: Sample, units: Units, estimator: Estimator, le
 
     For rows it is the estimator's own interval, which may be None too.
     """
-    if units.kind == "clusters":
-        if not isinstance(estimator, RankSeries):
-            return None
-        series = clusters.ClusteredSeries.of(sample.with_units(units.of_row), units)
-        return series.lower_risk.estimate(level, estimator.norm)[2]
-    return with_level(estimator, level)(sample.profile).interval
+    if units.kind != "clusters":
+        return with_level(estimator, level)(sample.profile).interval
+    if not isinstance(estimator, RankSeries):
+        return None
+    series = clusters.ClusteredSeries.of(sample.with_units(units.of_row), units)
+    return series.lower_risk.estimate(level, estimator.norm)[2]
 
 
 def _resample_vectors(
@@ -155,10 +203,10 @@ def _resample_vectors(
     lenses: Mapping[str, Lens],
     units: Mapping[str, Units],
     draws: _Draws,
-) -> dict[str, ComparedModel]:
+) -> dict[str, ResampledError]:
     """Resample the errors of models of several probabilities per row: paired models draw their units by the same seed.
 
-    Returns the ComparedModel of every name, without interval. Refuses estimators other than GeneralizedECE, and a single unit.
+    They have no interval. Refuses estimators other than GeneralizedECE, and a single unit.
     """
     if not isinstance(estimator, GeneralizedECE):
         raise InputError(
@@ -170,82 +218,8 @@ def _resample_vectors(
         rng = np.random.default_rng(seed if draws.paired else [seed, i])
         samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
         value, errors, p = estimator.compared(samples, shares, units[name].of_row, draws.resamples, rng)
-        models[name] = ComparedModel(value, errors, p > 1 - draws.level)
+        models[name] = ResampledError(value, errors, p > 1 - draws.level)
     return models
-
-
-def _sketched_model(sketch: Sketch, estimator: Estimator, draws: _Draws) -> ComparedModel:
-    """Measure a sketch: in closed form for the rank series of norm 2, else by resamples of the rows in its cells."""
-    level, rng = draws.level, draws.rng
-    estimate = measure(sketch, estimator=estimator, level=level, rng=rng)
-    error = estimate.sketch_error or 0.0
-    if isinstance(estimator, RankSeries) and estimator.norm == 2:
-        return ComparedModel(float(estimate), sketch_error=error, side=comparison_side(sketch.to_profile()))
-    errors = resample_rows(estimator, sketch.to_profile(), resamples=draws.resamples, level=level, rng=rng).errors
-    closed = None if estimator.bias == "plug-in" else estimate.interval
-    interval = None if closed is None else (float(closed.low), float(closed.high))
-    p = 0.0 if estimate.p_value is None else float(estimate.p_value)
-    return ComparedModel(float(estimate), errors, p > 1 - level, error, interval)
-
-
-def limits(a: ComparedModel, b: ComparedModel, level: float, *, paired: bool) -> tuple[float, float, float]:
-    """Compute limits of the difference of two errors, and the p-value of no difference: (low, high, p).
-
-    Zou and Donner (2008): where l and u are the distances from a value to the ends of its interval, the lower end of a - b lies
-    sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a l_b)
-    above it, rho the correlation of the estimates (0 if not paired). p is two-sided, of a normal difference whose limit on the
-    side of 0 is at `level`. The errors' own intervals hold near zero and away from it, so those of the difference do.
-
-    Values that are biased (no interval) are compared by `_quantile_limits` instead; those of the rank series (a side) by the
-    joint distribution of both estimates (:meth:`rank_series.Side.limits`). Where both models have the same resampled errors, low
-    and high are the difference and p is 1.
-    """
-    if a.side is not None and b.side is not None:
-        return a.side.limits(b.side, level, paired=paired)
-    if a.interval is None or b.interval is None:
-        return _quantile_limits(a, b, level)
-    (low_a, high_a), (low_b, high_b) = a.interval, b.interval
-    rho = _correlation(a.powers, b.powers) if paired else 0.0
-    down, up = (
-        float(np.sqrt(max(x**2 + y**2 - 2 * rho * x * y, 0.0)))
-        for x, y in ((a.value - low_a, high_b - b.value), (high_a - a.value, b.value - low_b))
-    )
-    if paired and np.array_equal(_errors(a), _errors(b)):
-        down = up = 0.0  # the same model twice
-    normal, difference = NormalDist(), a.value - b.value
-    toward_zero = down if difference > 0 else up  # distance from the difference to the limit on the side of 0
-    z = normal.inv_cdf(0.5 + level / 2) * abs(difference) / toward_zero if toward_zero > 0 else 0.0
-    return difference - down, difference + up, min(max(2 * normal.cdf(-z), float(np.finfo(float).tiny)), 1.0)
-
-
-def _correlation(x: Float64s | None, y: Float64s | None) -> float:
-    """Compute the correlation of two estimates over the same resamples, shape (resamples,); 0 without resamples or variance."""
-    if x is None or y is None:
-        return 0.0
-    scale = float(x.std() * y.std())
-    return float(np.clip(np.mean((x - x.mean()) * (y - y.mean())) / scale, -1, 1)) if scale > 0 else 0.0
-
-
-def _errors(model: ComparedModel) -> Float64s:
-    """Return the resampled errors of a model that has them, shape (resamples,)."""
-    assert model.errors is not None
-    return model.errors
-
-
-def _quantile_limits(a: ComparedModel, b: ComparedModel, level: float) -> tuple[float, float, float]:
-    """Compute (low, high, p): quantiles of the differences a - b of resampled errors, and the p-value of no difference.
-
-    p = 2 (1 + differences on the side of 0 that has fewer, or at 0) / (1 + resamples), at most 1. Where the test rejects the
-    calibration of a only, high is at least the upper quantile of the errors of a; of b only, low at most minus that of b.
-    """
-    differences = _errors(a) - _errors(b)
-    low, high = np.quantile(differences, [(1 - level) / 2, (1 + level) / 2])
-    if b.is_calibrated and not a.is_calibrated:  # then the difference may be as large as the error of a
-        high = max(high, np.quantile(_errors(a), (1 + level) / 2))
-    if a.is_calibrated and not b.is_calibrated:
-        low = min(low, -np.quantile(_errors(b), (1 + level) / 2))
-    tail = int(min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0)))
-    return float(low), float(high), min(1.0, 2 * (1 + tail) / (1 + len(differences)))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -549,24 +523,12 @@ def compare_many(
     data = _data_by_name(y_true, probs, rows)
     pairs = _pairs(list(data), reference)
     draws = _Draws(max(resamples, ceil(2 * len(pairs) / (1 - level))), paired, level, options.generator(rng))
-    if estimator is not None:
-        estimator = as_estimator(estimator)
-    if any(isinstance(model, Sketch) for model in data.values()):
-        compared = _sketched_models(estimator, data, lens, key, draws)
-    elif any(model.judge is not None for model in data.values()):
-        compared = _judged_models(estimator, data, lens, key, draws)
-    else:
-        compared = _compared_models(estimator, data, lens, key, draws)
-    comparisons = []
-    for a, b in pairs:
-        model_a, model_b = compared.models[a], compared.models[b]
-        low, high, p = limits(model_a, model_b, level, paired=compared.paired)
-        difference, sketch_error = model_a.value - model_b.value, model_a.sketch_error + model_b.sketch_error
-        interval = Interval(
-            min(low, difference) - sketch_error, max(high, difference) + sketch_error, level, compared.method
-        )
-        facts = compared.estimator, compared.lens, compared.n
-        comparisons.append(Comparison(a, b, model_a.value, model_b.value, interval, p, p, *facts))
+    chosen = None if estimator is None else as_estimator(estimator)
+    measure_all = (
+        _measure_sketches if any(isinstance(model, Sketch) for model in data.values()) else _measure_predictions
+    )
+    compared = measure_all(chosen, data, lens, key, draws)
+    comparisons = [compared.compare(a, b, level) for a, b in pairs]
     adjusted = holm(np.array([comparison.p_value for comparison in comparisons])).tolist()
     return [replace(pair, adjusted_p=p) for pair, p in zip(comparisons, adjusted, strict=True)]
 
@@ -606,73 +568,72 @@ def _pairs(names: Sequence[str], reference: str | None) -> list[tuple[str, str]]
     return [(name, reference) for name in names if name != reference]
 
 
-def _compared_models(
+def _measure_predictions(
     estimator: Estimator | None, data: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
 ) -> _MeasuredModels:
     """Measure every model: rank series of one dataset and norm 2 in closed form, all else on resamples.
 
-    `estimator` None is the rank series, or GeneralizedECE for a lens on several probabilities.
+    `estimator` None is the rank series, or GeneralizedECE for a lens on several probabilities. Where few rows have trusted labels
+    and all have verdicts of a judge, these are used too if they help any model, else the trusted rows alone; another estimator or
+    lens, a key, and unpaired models are then refused.
     """
-    if estimator is None:
-        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+    judged = {}
+    if any(preds.judge is not None for preds in data.values()):
+        refuse_options(estimator, lens)
+        if key is not None or not draws.paired:
+            raise InputError("models with a judge are compared row by row, in order; leave out key= and paired=False")
+        judged = judged_series(data)
+        if not any(series.judge_helps for series in judged.values()):
+            data, judged = {name: preds.take(judged[name].rows.trusted) for name, preds in data.items()}, {}
+    estimator = estimator or default_estimator(lens)
     if isinstance(estimator, VectorEstimator):
         lens = estimator.own_lens(lens)
-    lenses, is_one_dataset = {}, True
-    for name, preds in data.items():
-        lenses[name] = lens or default_lens(preds)
-        is_one_dataset = is_one_dataset and lenses[name].shares(preds) is None
-    units = _units(data, lenses, key, draws)
-    engine, models = "bootstrap", {}
-    if isinstance(estimator, VectorEstimator):
-        models = _resample_vectors(estimator, data, lenses, units, draws)
-    elif not is_one_dataset or not isinstance(estimator, RankSeries) or estimator.norm != 2:
-        models = _resample_models(estimator, data, lenses, units, draws)
+    lenses = {name: lens or default_lens(preds) for name, preds in data.items()}
+    first, engine = next(iter(data)), "rank series"
+    models: dict[str, Any] = {}
+    if judged:
+        models = {name: series.side for name, series in judged.items()}
+        method = f"{engine} of {'rows' if data[first].clusters is None else 'clusters'} with a judge"
     else:
-        engine = "rank series"
-        for name, preds in data.items():
-            side = comparison_side(next(lenses[name].samples(preds)), units[name])
-            models[name] = ComparedModel(side.value, side=side)
-    first = next(iter(data))
-    method = f"{engine} of {units[first].kind}"
+        units = _units(data, lenses, key, draws)
+        one_dataset = all(lenses[name].shares(preds) is None for name, preds in data.items())
+        if one_dataset and isinstance(estimator, RankSeries) and estimator.norm == 2:
+            models = {name: comparison_side(lenses[name].sample(preds), units[name]) for name, preds in data.items()}
+        else:
+            engine = "bootstrap"
+            resample = _resample_vectors if isinstance(estimator, VectorEstimator) else _resample_models
+            models = resample(estimator, data, lenses, units, draws)
+        method = f"{engine} of {units[first].kind}"
     method = f"paired {method}" if draws.paired else f"{method}, unpaired"
-    return _MeasuredModels(
-        models, estimator, lenses[first].describe(data[first]), min(map(len, data.values())), method, draws.paired
-    )
+    n = min(map(len, data.values()))
+    return _MeasuredModels(models, estimator, lenses[first].describe(data[first]), n, method, draws.paired)
 
 
-def _judged_models(
-    estimator: Estimator | None, data: Mapping[str, Predictions], lens: Lens | None, key: str | None, draws: _Draws
-) -> _MeasuredModels:
-    """Measure models of which few rows have trusted labels and all have verdicts of a judge.
-
-    Where the judge helps no model, the trusted rows alone are compared. Refuses another estimator or lens, a key, and unpaired
-    models.
-    """
-    refuse_options(estimator, lens)
-    if key is not None or not draws.paired:
-        raise InputError("models with a judge are compared row by row, in order; leave out key= and paired=False")
-    series = judged_series(data)
-    if not any(model.judge_helps for model in series.values()):
-        trusted = {name: preds.take(series[name].rows.trusted) for name, preds in data.items()}
-        return _compared_models(estimator, trusted, lens, key, draws)
-    models = {name: ComparedModel(model.value, side=model.side) for name, model in series.items()}
-    first = next(iter(data.values()))
-    kind = "rows" if first.clusters is None else "clusters"
-    described = (lens or default_lens(first)).describe(first)
-    method = f"paired rank series of {kind} with a judge"
-    return _MeasuredModels(models, estimator or RankSeries(), described, min(map(len, data.values())), method, True)
-
-
-def _sketched_models(
+def _measure_sketches(
     estimator: Estimator | None, data: Mapping[str, Any], lens: Lens | None, key: str | None, draws: _Draws
 ) -> _MeasuredModels:
-    """Measure models given as sketches, unpaired; raise InputError for a mixture with Predictions, a lens or a key."""
+    """Measure models given as sketches, unpaired; raise InputError for a mixture with Predictions, a lens or a key.
+
+    The rank series of norm 2 in closed form, all else by resamples of the rows in the cells.
+    """
     if not all(isinstance(model, Sketch) for model in data.values()) or lens is not None or key is not None:
         raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
-    estimator = estimator or RankSeries()
-    models = {name: _sketched_model(sketch, estimator, draws) for name, sketch in data.items()}
-    method = "rows, unpaired, and what the sketches leave open"
-    return _MeasuredModels(models, estimator, "scores", min(sketch.rows for sketch in data.values()), method, False)
+    estimator, level, rng = estimator or RankSeries(), draws.level, draws.rng
+    models: dict[str, Any] = {}
+    errors = {}
+    for name, sketch in data.items():
+        profile, estimate = sketch.to_profile(), measure(sketch, estimator=estimator, level=level, rng=rng)
+        errors[name] = estimate.sketch_error or 0.0
+        if isinstance(estimator, RankSeries) and estimator.norm == 2:
+            models[name] = comparison_side(profile)
+            continue
+        resampled = resample_rows(estimator, profile, resamples=draws.resamples, level=level, rng=rng)
+        closed = None if estimator.bias == "plug-in" else estimate.interval
+        interval = None if closed is None else (float(closed.low), float(closed.high))
+        p = 0.0 if estimate.p_value is None else float(estimate.p_value)
+        models[name] = ResampledError(float(estimate), resampled.errors, p > 1 - level, interval)
+    n, method = min(sketch.rows for sketch in data.values()), "rows, unpaired, and what the sketches leave open"
+    return _MeasuredModels(models, estimator, "scores", n, method, False, errors)
 
 
 def _units(

@@ -76,7 +76,7 @@ class GroupError:
     direction: float = 0.0
 
     @classmethod
-    def of(cls, name: str, estimate: Estimate, *, adjusted: float | None = None) -> "GroupError":
+    def of(cls, name: str, estimate: Estimate) -> "GroupError":
         """Make the record of a group from its estimate, which has an interval.
 
         Parameters
@@ -85,17 +85,13 @@ class GroupError:
             Name of the group.
         estimate : Estimate
             Its error, with an interval.
-        adjusted : float or None, default None
-            Its p-value among all groups; by default that of the estimate.
 
         Returns
         -------
         GroupError
         """
-        low, high = limits(estimate)
-        p = adjusted if adjusted is not None else estimate.p_value
-        p_value = None if p is None or isnan(float(p)) else float(p)
-        return cls(name, estimate.n, float(estimate.value), low, high, p_value, float(estimate.direction))
+        p = None if estimate.p_value is None or isnan(float(estimate.p_value)) else float(estimate.p_value)
+        return cls(name, estimate.n, float(estimate.value), *limits(estimate), p, float(estimate.direction))
 
 
 @dataclass(frozen=True)
@@ -496,13 +492,8 @@ class Conclusion(Tabular):
         if self.verdict != "not enough data" or self.tolerance is None:
             return None
         undecided: Sequence[Conclusion | GroupError] = self._undecided_groups() if self._whole == "within" else [self]
-        total = 0
-        for error in undecided:
-            rows = rows_to_pass(error.value, error.high or 0.0, self.tolerance, error.n)
-            if rows is None:
-                return None
-            total += rows
-        return total
+        rows = [rows_to_pass(error.value, error.high or 0.0, self.tolerance, error.n) for error in undecided]
+        return None if None in rows else sum(row for row in rows if row is not None)
 
     # ------------------------------------------------------------------ words
 

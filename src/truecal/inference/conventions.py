@@ -201,6 +201,7 @@ def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str |
 def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> Convention:
     """Return the convention of relplot's smooth or binned ECE."""
     options.choice(metric, ("smece", "binned"), "metric")
+    options.choice(task, ("binary", "multiclass"), "task")
     lens: Lens = OneClass() if task == "binary" else TopLabel()
     if metric == "binned":
         return Convention(

@@ -1,31 +1,24 @@
-"""The bootstrap of any data, and the test whether the error is below a threshold."""
+"""The bootstrap of rows or whole clusters, for one dataset or all datasets of a lens together."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import METHODS, Bootstrap, ErrorFunction, Estimator, Method, as_estimator, resample_rows
-from truecal.estimators.bootstrap import (
-    resample_units,
-    sample_sums,
-    sign_flips,
-)
-from truecal.estimators.rank_series.clusters import ClusteredSeries
-from truecal.estimators.rank_series.fit import fit_series
-from truecal.estimators.rank_series.interval import series_pivot
-from truecal.inference.tests import Verdict, tested_profile, verdict_of
-from truecal.lenses.lens import Lens, check_lens
+from truecal.estimators.bootstrap import resample_units, sample_sums, sign_flips
+from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import default_lens
-from truecal.predictions.arrays import takes_arrays, takes_arrays_second
+from truecal.predictions.arrays import takes_arrays_second
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile
 from truecal.resampling import cells
 from truecal.resampling.units import Units
-
-# ----------------------------------------------------------------------------------------------------
-# The bootstrap of any data: rows or whole clusters, for one dataset or all datasets of a lens together
+from truecal.types import Float64s
 
 
 @takes_arrays_second
@@ -109,67 +102,28 @@ def bootstrap(
     if method == "bca":
         raise InputError("bca needs independent rows and one dataset; use method='basic'")
     units = Units.of(next(lens.samples(data)), generator)
-    counts = units.draws(resamples, generator)
-    flips = sign_flips(units, 1 if shares is None else len(shares), generator)
-    parts = sample_sums(estimator, lens.samples(data), units, flips)
-    return resample_units(estimator, parts, shares, units, counts, level, generator, flips=flips, method=method)
+    counts, samples = units.draws(resamples, generator), lens.samples(data)
+    return resample_samples(estimator, samples, shares, units, counts, level, generator, method=method)
 
 
-# ----------------------------------------------------------------------------------------------------
-# The test of equivalence: whether the error is below a threshold
+def resample_samples(
+    estimator: Estimator,
+    samples: Iterable[Sample],
+    shares: Float64s | None,
+    units: Units,
+    counts: NDArray[np.uint16],
+    level: float,
+    rng: np.random.Generator,
+    *,
+    test: bool = False,
+    flip_rows: bool = False,
+    method: Method = "percentile",
+) -> Bootstrap:
+    """Resample whole units (rows or clusters), the same for all samples, whose errors are combined by `shares` (None: one sample).
 
-
-@takes_arrays
-def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
-    r"""Test whether the root-mean-square calibration error is at least a threshold.
-
-    Parameters
-    ----------
-    data : Profile or Predictions
-        What is tested; also labels and probabilities, `below(y_true, y_prob, threshold=0.05)`. Clusters of Predictions are
-        taken into account.
-    threshold : float
-        The error that the hypothesis states, strictly between 0 and 1.
-    lens : Lens, default None
-        What of Predictions is judged, as in :func:`calibration_error`.
-
-    Returns
-    -------
-    Verdict
-        A small p-value is evidence that the error is below the threshold.
-
-    Raises
-    ------
-    InputError
-        The threshold is out of range, a lens is given with a Profile, or several classes with clusters.
-
-    Notes
-    -----
-    A test that finds no miscalibration proves nothing; this one does (an equivalence test). With X the rank-series estimate
-    of the squared error with all its terms, and Var(X) = a + b t + e t^2 at a true t,
-
-    .. math:: p = \Phi\big( (X - t) / \sqrt{Var(X)} \big), \quad t = \mathrm{threshold}^2.
-
-    p <= alpha exactly when the one-sided upper limit at 1 - alpha is below the threshold. The statistic is the standardised
-    difference.
-
-    See Also
-    --------
-    verify : A verdict about a tolerance, with exact limits where rows are few.
-
-    Examples
-    --------
-    >>> import numpy as np, truecal as tc
-    >>> rng = np.random.default_rng(0)
-    >>> c = rng.random(20_000)
-    >>> profile = tc.profile.Profile.from_arrays(c, rng.random(20_000) < c)
-    >>> tc.inference.below(profile, 0.05).p_value < 0.001, tc.inference.below(profile, 0.002).p_value > 0.05
-    (True, True)
+    `counts`, shape (units + 2, resamples), are those of :meth:`Units.draws`. `test` redraws outcomes of rows for a test of any
+    estimator; `flip_rows` flips the signs of whole rows for the joint test.
     """
-    options.between(threshold, "threshold", 0, 1)
-    threshold = float(threshold)  # a longdouble has 80 bits, which special functions do not accept
-    profile = tested_profile(data, lens)
-    pivot = series_pivot(next(fit_series(profile))) if profile.units is None else ClusteredSeries.of(profile).pivot
-    p, z = pivot.p_value(threshold), pivot.z_score(threshold)
-    hypothesis = f"the error is at least {threshold:g}"
-    return verdict_of(profile, z, p, "rank-series test of equivalence", hypothesis)
+    flips = sign_flips(units, 1 if shares is None else len(shares), rng, rows=flip_rows)
+    sums = sample_sums(estimator, samples, units, flips)
+    return resample_units(estimator, sums, shares, units, counts, level, rng, test=test, flips=flips, method=method)

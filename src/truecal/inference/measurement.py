@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import sqrt
+from math import nan, sqrt
 from statistics import NormalDist
 from typing import overload
 
@@ -26,20 +26,15 @@ from truecal.estimators.base import (
 )
 from truecal.estimators.binned import BinnedECE
 from truecal.estimators.bins import Binning, combine_powers, effective_rows
-from truecal.estimators.bootstrap import (
-    all_label_sums,
-    class_sums,
-    resample_units,
-    sample_sums,
-    sign_flips,
-)
+from truecal.estimators.bootstrap import DatasetSums, all_label_sums, class_sums, resample_units, sign_flips
 from truecal.estimators.estimate import Estimate, Estimates, Interval
 from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.basis import stacked_cells
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.rank_series.families import JointSigns, label_test
+from truecal.estimators.rank_series.families import label_test
 from truecal.estimators.rank_series.tests import smooth_tests
+from truecal.inference.intervals import resample_samples
 from truecal.judged import JudgedSeries, measure_judged, refuse_options
 from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import AllLabels, ClassWise, default_lens
@@ -49,7 +44,6 @@ from truecal.profile.binning import one_pass
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
 from truecal.resampling import columns
-from truecal.resampling.draws import REDRAWS
 from truecal.resampling.units import Units
 from truecal.special import draw_labels, root
 from truecal.types import Float64s, Indices
@@ -236,50 +230,60 @@ def measure(
         return Estimates(
             tuple(measure(preds, estimator=item, lens=lens, select=select, level=level, rng=rng) for item in estimator)
         )
+    options.level(level)
+    chosen = None if estimator is None else as_estimator(estimator)
     if isinstance(preds, Sketch):
         if lens is not None or select is not None:
             raise InputError("a Sketch was made with its lens and selection; give them to tc.scan")
-        options.level(level)
-        default = RankSeries() if estimator is None else as_estimator(estimator)
-        return next(measure_profiles([preds.to_profile()], with_level(default, level), level, rng))
+        return next(measure_profiles([preds.to_profile()], with_level(chosen or RankSeries(), level), level, rng))
     check_predictions(preds, Sketch)
-    options.level(level)
-    if lens is not None:
-        check_lens(lens)
-    if select is not None:
-        check_selection(select)
+    check_lens(lens)
+    check_selection(select)
     generator = options.generator(rng)
     if preds.judge is not None:
-        refuse_options(None if estimator is None else as_estimator(estimator), lens)
+        refuse_options(chosen, lens)
         rows = preds if select is None else select(preds)
         if rows.judge is not None:
             series = JudgedSeries.of(rows)
             trusted = measure(rows.take(series.rows.trusted), level=level, rng=generator)
             return measure_judged(series, trusted, level, generator)
-    if estimator is None:
-        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
-    elif not isinstance(estimator, Estimator):
-        estimator = as_estimator(estimator)
-    estimator = with_level(estimator, level, generator)
-    if isinstance(estimator, VectorEstimator):
-        rows, select = estimator.chosen(preds, select)
-        lens = estimator.own_lens(lens)
+    chosen = with_level(chosen or default_estimator(lens), level, generator)
+    if isinstance(chosen, VectorEstimator):
+        rows, select = chosen.chosen(preds, select)
+        lens = chosen.own_lens(lens)
     else:
         rows = preds if select is None else select(preds)
     lens = lens or default_lens(rows)
-    estimate = _measure_lens(rows, estimator, lens, level, generator)
-    by_label = select is not None and select.uses_labels
-    notes = (*([] if by_label else _notes(rows)), *estimate.warnings)
-    if select is not None and by_label:
-        expected = _expected_if_calibrated(preds, estimator, lens, select, generator)
+    measured = _measure_lens(rows, chosen, lens, level, generator)
+    measured = replace(measured, lens=lens.describe(rows))
+    if select is None:
+        return replace(measured, warnings=(*_notes(rows), *measured.warnings))
+    return _state_selection(measured, preds, rows, lens, select, generator)
+
+
+def default_estimator(lens: Lens | None) -> Estimator:
+    """Return the estimator where none is asked for: GeneralizedECE for a lens on several probabilities, else the rank series."""
+    return GeneralizedECE() if lens is not None and lens.several else RankSeries()
+
+
+def _state_selection(
+    measured: Estimate, preds: Predictions, rows: Predictions, lens: Lens, select: Selection, rng: np.random.Generator
+) -> Estimate:
+    """Add to an estimate of selected `rows` of `preds` what was selected, and warnings of few rows and of rows chosen by label.
+
+    Rows chosen by their label are not calibrated even if the model is: they have no p-value, and `chance` is the error that a
+    calibrated model would show.
+    """
+    notes = (*([] if select.uses_labels else _notes(rows)), *measured.warnings)
+    if select.uses_labels:
+        assert isinstance(measured.estimator, Estimator)
+        expected = _expected_if_calibrated(preds, measured.estimator, lens, select, rng)
         stated = "an error of its own" if expected is None else f"{expected:.4f}"
         note = f"rows were selected by their label, so a calibrated model with these outputs would show {stated}, not 0"
-        notes, estimate = (note, *notes), replace(estimate, chance=expected, p_value=None)
-    if select is not None:
-        small = small_selection(len(rows), len(preds))
-        notes = notes if small is None else (small, *notes)
-        estimate = replace(estimate, selection=f"{select} ({len(rows)} of {len(preds)} rows)")
-    return replace(estimate, lens=lens.describe(rows), warnings=notes)
+        notes, measured = (note, *notes), replace(measured, chance=expected, p_value=None)
+    small = small_selection(len(rows), len(preds))
+    notes = notes if small is None else (small, *notes)
+    return replace(measured, selection=f"{select} ({len(rows)} of {len(preds)} rows)", warnings=notes)
 
 
 def _measure_lens(
@@ -295,12 +299,10 @@ def _measure_lens(
         return estimator.of_samples(lens.samples(preds), shares, rng)
     if lens.several:
         raise InputError(f"{estimator!r} judges one probability; for several use tc.GeneralizedECE(lens=...)(preds)")
-    all_labels = isinstance(lens, AllLabels) and not preds.multilabel
-    if (all_labels or isinstance(lens, ClassWise)) and columns.groups_suffice(preds):
-        measure_matrix = _measure_all_labels if all_labels else _measure_columns
-        measured = measure_matrix(preds, estimator, lens, level, rng)
-        if measured is not None:
-            return measured
+    if columns.groups_suffice(preds):
+        counted = _measure_matrix(preds, estimator, lens, level, rng)
+        if counted is not None:
+            return counted
     if shares is None:
         sample = next(lens.samples(preds))
         if sample.units is None:
@@ -423,31 +425,61 @@ def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: n
         p = series.test(rng=rng)[1]
         interval = interval if is_rejected(p, level) else replace(interval, low=0.0)
         return replace(estimate, value=value, power=power, interval=interval, p_value=p)
-    resampled = _resample(estimator, [sample], None, units, level, rng)
+    counts = units.draws(FEW_RESAMPLES, rng)
+    resampled = resample_samples(estimator, [sample], None, units, counts, level, rng)
     return replace(estimate, interval=resampled.interval(), p_value=series.test(rng=rng)[1])
 
 
-def _measure_all_labels(
+def _measure_matrix(
     preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
 ) -> Estimate | None:
-    """Measure all pairs of a row and a class as one dataset, counted in bins or cells by random groups of rows.
+    """Measure all pairs of a row and a class as one dataset, or very many classes, counted without a sort by groups of rows.
 
-    Groups are resampled in place of rows. None where the bins of the estimator need a sort.
+    Random groups are resampled in place of rows, counted in the bins of the estimator, else in cells (32 of equal mass for each
+    class under the rank series of norm 2). None for other lenses, and where the bins of the estimator need a sort.
     """
-    outcomes = np.zeros(preds.probs.shape, np.uint8)
-    outcomes[np.arange(len(preds)), preds.labels] = 1
-    profile = Profile.of_rows(preds.probs.ravel(), outcomes.ravel())
-    estimate = report(estimator, profile, estimator.estimate(profile))
-    binning = _counted_bins(preds, estimator)
-    if estimate.bins is not None and binning is None:
+    binning, units, shares = _counted_bins(preds, estimator), columns.row_groups(len(preds)), lens.shares(preds)
+    resamples, n = FEW_RESAMPLES, len(preds)
+    if isinstance(lens, AllLabels) and not preds.multilabel:
+        outcomes = np.zeros(preds.probs.shape, np.uint8)
+        outcomes[np.arange(n), preds.labels] = 1
+        profile = Profile.of_rows(preds.probs.ravel(), outcomes.ravel())
+        estimate = report(estimator, profile, estimator.estimate(profile))
+        if estimate.bins is not None and binning is None:
+            return None
+        sums = all_label_sums(estimator, preds, profile, binning, units)
+        parts: Iterable[DatasetSums] = [sums]
+        if estimate.bins is not None:
+            estimate = replace(estimate, bins=replace(estimate.bins, effective=effective_rows(sums.sums)))
+    elif (
+        isinstance(lens, ClassWise)
+        and shares is not None
+        and (binning is not None or (isinstance(estimator, RankSeries) and estimator.norm == 2))
+    ):
+        results, powers = [], None
+        if binning is None:
+            binning, resamples = Binning(_SERIES_CELLS, "mass"), _resamples(len(shares))
+            results = [estimator.estimate(profile) for profile in lens.profiles(preds)]
+            powers = np.concatenate([result.power for result in results])
+        ones = preds.labels.sum(axis=0) if preds.multilabel else np.bincount(preds.labels, minlength=preds.class_count)
+        direction = float(shares @ (preds.probs.mean(axis=0, dtype=np.float64) - ones / n))
+        warnings = tuple(dict.fromkeys(note for result in results for note in result.warnings))
+        estimate = Estimate(nan, nan, n, float(n), estimator, estimator.norm, direction, warnings=warnings)
+        parts = class_sums(estimator, preds, binning, units, powers)
+    else:
         return None
-    units = columns.row_groups(len(preds))
-    sums = all_label_sums(estimator, preds, profile, binning, units)
-    flips = sign_flips(units, 1, rng, rows=True)
-    counts = units.draws(FEW_RESAMPLES, rng)
-    resampled = resample_units(estimator, [sums], None, units, counts, level, rng, flips=flips)
-    bins = None if estimate.bins is None else replace(estimate.bins, effective=effective_rows(sums.sums))
-    return _with_resamples(replace(estimate, bins=bins), resampled, resampled.joint_p_value)
+    counts, flips = units.draws(resamples, rng), sign_flips(units, 1 if shares is None else len(shares), rng, rows=True)
+    resampled = resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
+    return _with_resamples(estimate, resampled, resampled.joint_p_value)
+
+
+def _counted_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
+    """Return the binning of a BinnedECE if rows can be counted into it without a sort, else None; None for other estimators."""
+    if not isinstance(estimator, BinnedECE):
+        return None
+    binning = estimator.binning
+    counted = binning.ties == "keep" if binning.scheme == "mass" else one_pass(binning.bins, preds.probs.dtype)
+    return binning if counted else None
 
 
 def _measure_jointly(
@@ -468,12 +500,12 @@ def _measure_jointly(
     if units.count < 2:
         return _widest_estimate(estimate, level, _ONE_UNIT)
     # Labels of one row are correlated in an unknown way where there are several: signs of whole rows are flipped instead.
-    one_label = shares is not None and units.kind == "rows" and not preds.multilabel
-    if shares is None or not one_label or len(preds) * len(shares) > _MAX_LABELS:
-        resampled = _resample(estimator, lens.samples(preds), shares, units, level, rng, flip_rows=True)
-        p = resampled.joint_p_value
-    else:
-        resampled = _resample(estimator, lens.samples(preds), shares, units, level, rng)
+    datasets, one_label = 1 if shares is None else len(shares), units.kind == "rows" and not preds.multilabel
+    redraw = shares is not None and one_label and len(preds) * datasets <= _MAX_LABELS
+    counts, samples = units.draws(_resamples(datasets), rng), lens.samples(preds)
+    resampled = resample_samples(estimator, samples, shares, units, counts, level, rng, flip_rows=not redraw)
+    p = resampled.joint_p_value
+    if shares is not None and redraw:
         redraws = int(np.clip(_LABEL_WORK // len(preds), 199, 999))
         p = label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
     return _with_resamples(estimate, resampled, p)
@@ -492,76 +524,9 @@ def _with_resamples(estimate: Estimate, resampled: Bootstrap, p_value: float | N
     )
 
 
-def _column_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
-    """Return the bins in which classes are counted: 32 of equal mass for the rank series of norm 2, else `_counted_bins`."""
-    if isinstance(estimator, RankSeries) and estimator.norm == 2:
-        return Binning(_SERIES_CELLS, "mass")
-    return _counted_bins(preds, estimator)
-
-
-def _counted_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
-    """Return the binning of a BinnedECE if rows can be counted into it without a sort, else None; None for other estimators."""
-    if not isinstance(estimator, BinnedECE):
-        return None
-    binning = estimator.binning
-    counted = binning.ties == "keep" if binning.scheme == "mass" else one_pass(binning.bins, preds.probs.dtype)
-    return binning if counted else None
-
-
-def _measure_columns(
-    preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
-) -> Estimate | None:
-    """Measure very many classes, counted in bins (or cells) without a sort by random groups of rows.
-
-    Groups are resampled in place of rows. None where the bins of the estimator need a sort.
-    """
-    binning, shares = _column_bins(preds, estimator), lens.shares(preds)
-    if binning is None:
-        return None
-    assert shares is not None
-    class_results, powers = [], None
-    if not isinstance(estimator, BinnedECE):
-        class_results = [estimator.estimate(profile) for profile in lens.profiles(preds)]
-        powers = np.concatenate([result.power for result in class_results])
-    units = columns.row_groups(len(preds))
-    counts = units.draws(FEW_RESAMPLES if powers is None else _resamples(len(shares)), rng)
-    parts, flips = class_sums(estimator, preds, binning, units, powers), JointSigns(units, REDRAWS, rng)
-    resampled = resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
-    label_counts = (
-        preds.labels.sum(axis=0) if preds.multilabel else np.bincount(preds.labels, minlength=preds.class_count)
-    )
-    directions = preds.probs.mean(axis=0, dtype=np.float64) - label_counts / len(preds)
-    assert resampled.parts is not None
-    warnings = [note for result in class_results for note in result.warnings]
-    n = len(preds)
-    estimate = _combined_estimate(estimator, resampled.parts, shares, directions, warnings, n, n)
-    return _with_resamples(estimate, resampled, resampled.joint_p_value)
-
-
 def _resamples(datasets: int) -> int:
     """Return the number of resamples for a number of datasets: 20,000 // datasets, between 50 and 200."""
     return int(np.clip(_JOINT_WORK // datasets, 50, FEW_RESAMPLES))
-
-
-def _resample(
-    estimator: Estimator,
-    samples: Iterable[Sample],
-    shares: Float64s | None,
-    units: Units,
-    level: float,
-    rng: np.random.Generator,
-    *,
-    flip_rows: bool = False,
-) -> Bootstrap:
-    """Resample whole units (rows or clusters), the same for all samples, whose errors are combined by `shares`.
-
-    `flip_rows`: the joint test flips the signs of whole rows.
-    """
-    datasets = 1 if shares is None else len(shares)
-    counts = units.draws(_resamples(datasets), rng)
-    flips = sign_flips(units, datasets, rng, rows=flip_rows)
-    parts = sample_sums(estimator, samples, units, flips)
-    return resample_units(estimator, parts, shares, units, counts, level, rng, flips=flips)
 
 
 def _widest_estimate(estimate: Estimate, level: float, reason: str) -> Estimate:
@@ -580,36 +545,18 @@ def _point_estimate(preds: Predictions, estimator: Estimator, lens: Lens, shares
     if shares is None:
         return parts[0]
     powers = np.concatenate([np.atleast_1d(part.power) for part in parts])
-    directions = np.concatenate([np.atleast_1d(part.direction) for part in parts])
-    warnings = [note for part in parts for note in part.warnings]
-    effective_n = float(np.max(parts[-1].effective_n))
-    return _combined_estimate(estimator, powers, shares, directions, warnings, parts[-1].n, effective_n)
-
-
-def _combined_estimate(
-    estimator: Estimator,
-    powers: Float64s,
-    shares: Float64s,
-    directions: Float64s,
-    warnings: Sequence[str],
-    n: int,
-    effective_n: float,
-) -> Estimate:
-    """Combine the errors of datasets to (sum share power)^(1/norm), with directions as sum share direction.
-
-    `powers`, `shares` and `directions` have shape (datasets,). Repeated warnings are given once.
-    """
     power = combine_powers(powers, shares, estimator.norm)
-    return Estimate(
+    return replace(
+        parts[-1],
         value=float(root(power, estimator.norm)),
         power=float(power),
-        n=n,
-        effective_n=float(effective_n),
-        estimator=estimator,
-        norm=estimator.norm,
-        direction=float(shares @ directions),
-        warnings=tuple(dict.fromkeys(warnings)),
+        effective_n=float(np.max(parts[-1].effective_n)),
+        direction=float(shares @ np.concatenate([np.atleast_1d(part.direction) for part in parts])),
+        bins=None,
+        curve=None,
+        warnings=tuple(dict.fromkeys(note for part in parts for note in part.warnings)),
         parts=root(powers, estimator.norm),
+        settings={},
     )
 
 

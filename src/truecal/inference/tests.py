@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,8 @@ from truecal.estimators.base import ErrorFunction, Estimator, as_estimator
 from truecal.estimators.bins import Binning
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.estimator import RankSeries
+from truecal.estimators.rank_series.fit import fit_series
+from truecal.estimators.rank_series.interval import series_pivot
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
@@ -136,11 +139,8 @@ def spiegelhalter(profile: Profile, *, resamples: int = 999, rng: int | np.rando
     >>> round(verdict.statistic, 3), verdict.p_value
     (4.714, 0.001)
     """
-
-    def absolute_z(cells: Profile) -> Float64s:
-        return np.abs(_z(cells))
-
-    verdict = redraw_test(profile, absolute_z, method="Spiegelhalter's test", resamples=resamples, rng=rng)
+    method = "Spiegelhalter's test"
+    verdict = redraw_test(profile, lambda cells: np.abs(_z(cells)), method=method, resamples=resamples, rng=rng)
     z = np.concatenate([_z(cells.collapse(part)) for _, part in cells.share_scores(profile)])
     return replace(verdict, statistic=float(z[0]) if profile.single else z)
 
@@ -191,7 +191,7 @@ def hosmer_lemeshow(
     """
     Binning(bins, "mass").check()
     method = f"Hosmer-Lemeshow test, {bins} bins"
-    return redraw_test(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
+    return redraw_test(profile, partial(_chi_square, bins=bins), method=method, resamples=resamples, rng=rng)
 
 
 def _z(cells: Profile) -> Float64s:
@@ -211,29 +211,22 @@ def _z(cells: Profile) -> Float64s:
     return np.where(np.abs(sums) > 1e-12, np.inf, 0.0)
 
 
-def _starts(cells: Profile, bins: int) -> np.ndarray:
-    """Return the first cell of every bin of equal mass that holds data, ascending, at most `bins` of them."""
+def _chi_square(cells: Profile, bins: int) -> Float64s:
+    """Compute the Hosmer-Lemeshow statistic on `bins` bins of equal mass for each dataset of cells, shape (batch,).
+
+    Infinite if an outcome is unexpected in a bin whose scores are all 0 or all 1.
+    """
+    assert cells.weights is not None
     one_dataset = Profile(cells.scores, cells.outcomes[:1], cells.weights)
-    return np.unique(one_dataset.mass_cut(bins).below[0])[:-1]
-
-
-def _chi_square(bins: int) -> draws.Statistic:
-    """Return the function from a profile of cells to the Hosmer-Lemeshow statistic of `bins` bins of equal mass, (batch,)."""
-
-    def statistic(cells: Profile) -> Float64s:
-        """Compute H; infinite if an outcome is unexpected in a bin whose scores are all 0 or all 1."""
-        assert cells.weights is not None
-        start = _starts(cells, bins)
-        count = np.add.reduceat(cells.weights[0], start)
-        expected = np.add.reduceat(cells.weights[0] * cells.scores[0], start)
-        residual = np.add.reduceat((cells.outcomes - cells.scores) * cells.weights, start, axis=1)
-        variance = expected * (1 - expected / count)
-        certain = variance <= 1e-12 * count
-        terms = residual**2 / np.where(certain, 1.0, variance)
-        # an unexpected outcome in a bin of scores 0 or 1 rejects
-        return np.where(certain, np.where(np.abs(residual) > 1e-9, np.inf, 0.0), terms).sum(axis=1)
-
-    return statistic
+    start = np.unique(one_dataset.mass_cut(bins).below[0])[:-1]  # the first cell of every bin that holds data
+    count = np.add.reduceat(cells.weights[0], start)
+    expected = np.add.reduceat(cells.weights[0] * cells.scores[0], start)
+    residual = np.add.reduceat((cells.outcomes - cells.scores) * cells.weights, start, axis=1)
+    variance = expected * (1 - expected / count)
+    certain = variance <= 1e-12 * count
+    terms = residual**2 / np.where(certain, 1.0, variance)
+    # an unexpected outcome in a bin of scores 0 or 1 rejects
+    return np.where(certain, np.where(np.abs(residual) > 1e-9, np.inf, 0.0), terms).sum(axis=1)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -339,34 +332,27 @@ def kuiper(
     """
     options.choice(statistic, ("kuiper", "ks"), "statistic")
     name = "Kuiper" if statistic == "kuiper" else "Kolmogorov-Smirnov"
-    method = f"{name} test on cumulative differences"
-    return redraw_test(profile, _cumulative_statistic(statistic), method=method, resamples=resamples, rng=rng)
+    method, cumulative = f"{name} test on cumulative differences", partial(_cumulative_statistic, name=statistic)
+    return redraw_test(profile, cumulative, method=method, resamples=resamples, rng=rng)
 
 
-def _cumulative_statistic(name: Literal["kuiper", "ks"]) -> draws.Statistic:
-    """Return the function from a profile of cells to its cumulative statistic, shape (batch,).
+def _cumulative_statistic(cells: Profile, name: Literal["kuiper", "ks"]) -> Float64s:
+    """Compute the cumulative statistic of each dataset of cells, shape (batch,).
 
     With F the cumulative sums of y - c over rows, 0 first, and sigma^2 = sum c (1 - c): (max F - min F) / sigma for "kuiper", max
-    |F| / sigma for "ks".
+    |F| / sigma for "ks"; infinite if all scores are 0 or 1 and an outcome contradicts one.
     """
-
-    def statistic(cells: Profile) -> Float64s:
-        """Compute the statistic; infinite if all scores are 0 or 1 and an outcome contradicts one."""
-        assert cells.weights is not None
-        cumulative = np.cumsum((cells.outcomes - cells.scores) * cells.weights, axis=1)
-        score = cells.scores[0].astype(np.float64)
-        sigma = float(np.sqrt((cells.weights[0] * score * (1 - score)).sum()))
-        high, low = np.maximum(cumulative.max(axis=1), 0.0), np.minimum(cumulative.min(axis=1), 0.0)
-        distance: Float64s = high - low if name == "kuiper" else np.maximum(high, -low)
-        if sigma > 0:
-            return distance / sigma
-        return np.where(distance > 1e-12, np.inf, 0.0)
-
-    return statistic
+    assert cells.weights is not None
+    cumulative = np.cumsum((cells.outcomes - cells.scores) * cells.weights, axis=1)
+    score = cells.scores[0].astype(np.float64)
+    sigma = float(np.sqrt((cells.weights[0] * score * (1 - score)).sum()))
+    high, low = np.maximum(cumulative.max(axis=1), 0.0), np.minimum(cumulative.min(axis=1), 0.0)
+    distance: Float64s = high - low if name == "kuiper" else np.maximum(high, -low)
+    return distance / sigma if sigma > 0 else np.where(distance > 1e-12, np.inf, 0.0)
 
 
 # ----------------------------------------------------------------------------------------------------
-# The default test of calibration: the rank series, of independent or clustered rows
+# Tests by the rank series, of independent or clustered rows: of calibration, and whether an error is below a threshold
 
 
 @takes_arrays
@@ -425,6 +411,62 @@ def rank_series_test(
         return Verdict(*tested, CALIBRATED, "rank-series test, clustered")
     redrawn = RankSeries().test(profile, resamples=resamples, rng=rng)
     return verdict_of(profile, redrawn.statistic, redrawn.p_value, "rank-series test")
+
+
+@takes_arrays
+def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
+    r"""Test whether the root-mean-square calibration error is at least a threshold.
+
+    Parameters
+    ----------
+    data : Profile or Predictions
+        What is tested; also labels and probabilities, `below(y_true, y_prob, threshold=0.05)`. Clusters of Predictions are
+        taken into account.
+    threshold : float
+        The error that the hypothesis states, strictly between 0 and 1.
+    lens : Lens, default None
+        What of Predictions is judged, as in :func:`calibration_error`.
+
+    Returns
+    -------
+    Verdict
+        A small p-value is evidence that the error is below the threshold.
+
+    Raises
+    ------
+    InputError
+        The threshold is out of range, a lens is given with a Profile, or several classes with clusters.
+
+    Notes
+    -----
+    A test that finds no miscalibration proves nothing; this one does (an equivalence test). With X the rank-series estimate
+    of the squared error with all its terms, and Var(X) = a + b t + e t^2 at a true t,
+
+    .. math:: p = \Phi\big( (X - t) / \sqrt{Var(X)} \big), \quad t = \mathrm{threshold}^2.
+
+    p <= alpha exactly when the one-sided upper limit at 1 - alpha is below the threshold. The statistic is the standardised
+    difference.
+
+    See Also
+    --------
+    verify : A verdict about a tolerance, with exact limits where rows are few.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> c = rng.random(20_000)
+    >>> profile = tc.profile.Profile.from_arrays(c, rng.random(20_000) < c)
+    >>> tc.inference.below(profile, 0.05).p_value < 0.001, tc.inference.below(profile, 0.002).p_value > 0.05
+    (True, True)
+    """
+    options.between(threshold, "threshold", 0, 1)
+    threshold = float(threshold)  # a longdouble has 80 bits, which special functions do not accept
+    profile = tested_profile(data, lens)
+    pivot = series_pivot(next(fit_series(profile))) if profile.units is None else ClusteredSeries.of(profile).pivot
+    p, z = pivot.p_value(threshold), pivot.z_score(threshold)
+    hypothesis = f"the error is at least {threshold:g}"
+    return verdict_of(profile, z, p, "rank-series test of equivalence", hypothesis)
 
 
 def tested_profile(data: Profile | Predictions, lens: Lens | None) -> Profile:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from math import inf, isfinite, log, sqrt
 from typing import Any, Literal
 
@@ -193,9 +194,6 @@ class Verification(Tabular):
     explicit : float or None
         The smaller of Kumar et al.'s bounds F.6 and F.9 on the error, which need no approximation; infinite where their
         condition on the rarest output fails, None for a model that is not binned.
-    further : int or None
-        A rough forecast of how many more rows would settle the question if the estimate is right; None when it is
-        settled, or when the estimate is too close to the threshold for any number.
     outputs : int or None
         Number of distinct outputs (over all classes), None for a model with continuous outputs.
     balance : float or None
@@ -218,7 +216,6 @@ class Verification(Tabular):
     high: float
     assumes: tuple[str, ...] = ()
     explicit: float | None = None
-    further: int | None = None
     outputs: int | None = None
     balance: float | None = None
     warnings: tuple[str, ...] = ()
@@ -227,9 +224,22 @@ class Verification(Tabular):
         return self.verdict == "promised"
 
     @property
+    def further(self) -> int | None:
+        """A rough forecast of how many more rows would settle the question if the estimate is right.
+
+        None when it is settled, or when the estimate is too close to the threshold for any number.
+        """
+        settled = self.verdict != "not enough data"
+        return None if settled else rows_to_settle(self.value, self.low, self.high, self.threshold, self.n)
+
+    @property
     def well_balanced(self) -> bool | None:
         """Whether the outputs are 2-well-balanced, as the theory of the debiased estimator asks."""
         return None if self.balance is None else self.balance <= 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values, with `further`."""
+        return {**super().to_dict(), "further": self.further}
 
     def frame(self) -> Frame:
         """Return one row: the verdict, its threshold, the estimated error with its limits, and what is assumed."""
@@ -353,23 +363,35 @@ def verify(
     if not options.is_number(threshold) or not 0 <= threshold <= 1:
         raise InputError(f"threshold must lie in [0, 1], not {threshold!r}; it is on the scale of probabilities")
     options.between(level, "level", 0.5, 1)
+    threshold, shares, samples = float(threshold), None, []
+    profiles: list[Profile] = []
     if isinstance(preds, Sketch):
-        return _verify_sketch(preds, float(threshold), level, outputs)
-    check_predictions(preds, Sketch)
-    check_lens(lens)
-    lens = default_lens(preds) if lens is None else lens
-    shares, samples = lens.shares(preds), list(lens.samples(preds))
-    for sample in samples:
-        sample.refuse_pooled()
-    few = all(_few(sample.profile) for sample in samples)
-    weights = preds.weights
-    plain = preds.clusters is None and (weights is None or bool((weights == np.rint(weights)).all()))
-    if few and plain:
-        errors = [OutputCells.of(sample.profile) for sample in samples]
+        if lens is not None:
+            raise InputError("a Sketch was made with its lens; give it to tc.scan")
+        profile, judged, assumes = preds.to_profile(), "scores", (_SMOOTH, _ROWS)
+        if profile.counted and bool((profile.low == profile.high).all()) and _is_few(profile):
+            profiles = [profile]
+    else:
+        check_predictions(preds, Sketch)
+        check_lens(lens)
+        lens = default_lens(preds) if lens is None else lens
+        shares, samples, judged = lens.shares(preds), list(lens.samples(preds)), lens.describe(preds)
+        for sample in samples:
+            sample.refuse_pooled()
+        assumes = (_SMOOTH, _ROWS if preds.clusters is None else _CLUSTERS)
+        weights = preds.weights
+        if preds.clusters is None and (weights is None or bool((weights == np.rint(weights)).all())):
+            few = list(takewhile(_is_few, (sample.profile for sample in samples)))
+            profiles = few if len(few) == len(samples) else []
+    if profiles:
+        errors = [OutputCells.of(profile) for profile in profiles]
         cells = errors[0] if shares is None else OutputCells.class_wise(samples, shares)
-        class_shares = np.ones(1) if shares is None else shares
-        value = _value([sample.profile for sample in samples], class_shares)
-        return _verify_cells(cells, errors, class_shares, value, float(threshold), level, lens.describe(preds), outputs)
+        if outputs is not None:
+            cells = cells.with_outputs(_check_outputs(outputs, cells))
+        weights = np.ones(1) if shares is None else shares
+        power = weights @ np.array([float(RankSeries().estimate(profile).power[0]) for profile in profiles])
+        value, closed = sqrt(max(float(power), 0.0)), outputs is not None
+        return _verify_cells(cells, errors, weights, value, threshold, level, judged, closed=closed)
     if outputs is not None:
         raise InputError("outputs= is for models of few outputs, with rows that are independent and weigh alike")
     if shares is not None:
@@ -378,32 +400,12 @@ def verify(
             "independent rows only; recalibrate with ScalingBinning(normalize=False)"
         )
     estimate = measure(preds, lens=lens, level=2 * level - 1)
-    assumes = (_SMOOTH, _ROWS if preds.clusters is None else _CLUSTERS)
-    return _verify_smooth(estimate, float(threshold), level, assumes)
+    return _verify_smooth(estimate.replace(lens=judged), threshold, level, assumes)
 
 
-def _few(profile: Profile) -> bool:
+def _is_few(profile: Profile) -> bool:
     """Decide whether distinct outputs have at least `_ROWS_PER_OUTPUT` rows each on average."""
     return int(profile.distinct[0]) * _ROWS_PER_OUTPUT <= float(profile.total[0])
-
-
-def _verify_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLike | None) -> Verification:
-    """Verify a sketch: by counts if every cell holds one score, rows count once and outputs are few, else by its interval.
-
-    `outputs`, the complete list of what the model can give, are used in the first case only.
-    """
-    profile = sketch.to_profile()
-    if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
-        cells, value = OutputCells.of(profile), _value([profile], np.ones(1))
-        return _verify_cells(cells, [cells], np.ones(1), value, threshold, level, "scores", outputs)
-    estimate = measure(sketch, level=2 * level - 1)
-    return _verify_smooth(estimate.replace(lens="scores"), threshold, level, (_SMOOTH, _ROWS))
-
-
-def _value(profiles: Sequence[Profile], shares: Float64s) -> float:
-    """Estimate the error by the rank series: sqrt(max(sum of share x squared error of each profile, 0))."""
-    power = shares @ np.array([float(RankSeries().estimate(profile).power[0]) for profile in profiles])
-    return sqrt(max(float(power), 0.0))
 
 
 def _verify_cells(
@@ -413,34 +415,36 @@ def _verify_cells(
     value: float,
     threshold: float,
     level: float,
-    lens: str,
-    outputs: ArrayLike | None,
+    judged: str,
+    *,
+    closed: bool,
 ) -> Verification:
-    """Verify the error of counted outputs against a threshold: verdict, limits, and rows needed where undecided.
+    """Verify the estimated error `value` of counted outputs against a threshold.
 
-    `cells` are the counts of all classes together, `errors` and `shares` those of each; `outputs` the complete list, if known.
+    `cells` are the counts of all classes together, `errors` and `shares` those of each. `closed`: the model has no outputs but
+    those listed.
     """
-    if outputs is not None:
-        cells = cells.with_outputs(_check_outputs(outputs, cells))
-    below, high = upper_limit(cells, threshold, level, closed=outputs is not None)
+    below, high = upper_limit(cells, threshold, level, closed=closed)
     union = 1 - (1 - level) / len(errors)
     classes = list(zip(shares, errors, strict=True))
     low = min(sqrt(sum(w * error.lower(union) for w, error in classes)), value)
     # F.6 and F.9 both hold if each has half of the error probability, and so does the smaller of the two
     explicit = sum(w * _explicit_bound(error, level=1 - (1 - union) / 2) for w, error in classes)
     balance = max(error.balance for error in errors)
-    return _decide(
+    return Verification(
         "promised" if below else "exceeded" if low > threshold else "not enough data",
-        (value, low, max(high, value)),
         threshold,
         level,
-        n=round(cells.rows),
-        lens=lens,
-        assumes=(_ROWS,),
-        explicit=min(sqrt(explicit), 1.0) if isfinite(explicit) else inf,
-        outputs=len(cells.outputs),
-        balance=balance,
-        warnings=() if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",),
+        round(cells.rows),
+        judged,
+        value,
+        low,
+        max(high, value),
+        (_ROWS,),
+        min(sqrt(explicit), 1.0) if isfinite(explicit) else inf,
+        len(cells.outputs),
+        balance,
+        () if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",),
     )
 
 
@@ -470,25 +474,8 @@ def _verify_smooth(estimate: Estimate, threshold: float, level: float, assumes: 
         "outputs are continuous, so no upper limit of the error holds without assumptions; recalibrate to a few distinct outputs "
         "with ScalingBinning(normalize=False) (truecal recalibrate fit --method scaling-binning)"
     )
-    return _decide(
-        "supported" if high <= threshold else "exceeded" if exceeded else "not enough data",
-        (float(estimate.value), low, high),
-        threshold,
-        level,
-        n=estimate.n,
-        lens=estimate.lens,
-        assumes=assumes,
-        warnings=(note, *estimate.warnings),
+    verdict: Answer = "supported" if high <= threshold else "exceeded" if exceeded else "not enough data"
+    value, warnings = float(estimate.value), (note, *estimate.warnings)
+    return Verification(
+        verdict, threshold, level, estimate.n, estimate.lens, value, low, high, assumes, warnings=warnings
     )
-
-
-def _decide(
-    verdict: Answer, estimate: tuple[float, float, float], threshold: float, level: float, *, n: int, **facts: Any
-) -> Verification:
-    """Build the result from a verdict and (value, low, high) of an error; forecast the rows needed if it is undecided.
-
-    `facts` are further fields of Verification.
-    """
-    value, low, high = estimate
-    further = rows_to_settle(value, low, high, threshold, n) if verdict == "not enough data" else None
-    return Verification(verdict, threshold, level, n, value=value, low=low, high=high, further=further, **facts)
