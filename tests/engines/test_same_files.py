@@ -138,6 +138,14 @@ FILES = {
     "first list missing": ("x.parquet", lists([None, *LISTS[1:]]), {**PROBS, "drop_null": True}, 3),
     "classes as text": ("x.parquet", columns(y=[5, 7] * 2), {"classes": ["5", "7"]}, 4),
     "classes as numbers": ("x.parquet", columns(y=["5", "7"] * 2), {"classes": [5, 7]}, "not among|the classes numbers"),
+    "positions named": ("x.parquet", columns(), {"classes": ["no", "yes"], "select": tc.by_label("yes")}, 2),
+    "two columns beside words": ("x.parquet", columns(y=["no", "yes"] * 2, q0=[0.5] * 4, q1=[0.5] * 4), PROBS, 4),
+    "lists of two beside words": ("x.parquet", columns(y=["no", "yes"] * 2, q=LISTS), PROBS, 4),
+    "one column by a pattern": ("x.parquet", columns(y=["no", "yes"] * 2, q_dog=[0.5] * 4), PROBS, 4),
+    "three columns beside words": ("x.parquet", columns(y=list("abca"), q0=HALF, q1=HALF, q2=HALF), PROBS, "classes="),
+    "scores without a type": ("x.parquet", columns(p=pa.nulls(4)), {}, "missing value"),
+    "labels without a type": ("x.parquet", columns(y=pa.nulls(4)), {}, "missing value"),
+    "weights without a type": ("x.parquet", columns(w=pa.nulls(4)), {"weights": "w"}, "missing value"),
     "decimal commas in the first column": ("x.csv", b"p;g;y\n0,75;a;1\n0,25;b;0\n", {}, 2),
     # selections
     "missing values": ("x.parquet", columns(g=["a", None, "b", None]), {"select": tc.by_column("g", None)}, 2),
@@ -314,6 +322,7 @@ GROUPS = {
     "nanoseconds": (pa.array([1, 2, None, 2], pa.timestamp("ns")), {"1970-01-01 00:00:00": 3, "missing": 1}),
     "zone": (pa.array([DAY, DAY, None, DAY], pa.timestamp("us", "Asia/Tokyo")), {"2026-03-01 12:00:00": 3, "missing": 1}),
     "nothing": (pa.array([None] * 4, pa.string()), {"missing": 4}),
+    "no whole number": (pa.array([None] * 4, pa.int8()), {"missing": 4}),
     "durations": (pa.array([DURATION, DURATION, None, DURATION], pa.duration("us")), "column 'g' holds (D|timed)"),
     "durations in ns": (pa.array([1, 2, None, 3], pa.duration("ns")), "column 'g' holds (D|timed)"),
     "times of day": (pa.array([DAY.time()] * 4, pa.time64("us")), "column 'g' holds [Tt]ime"),
@@ -415,6 +424,14 @@ def test_bad_file_among_several_is_named(tmp_path):
     (tmp_path / "1.parquet").unlink()
     with pytest.raises(tc.InputError, match=r"2\.parquet|sums"):
         scan(f"{tmp_path}/*.parquet", label="y", score="p")
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
+def test_a_file_whose_column_has_no_value_and_so_no_type_is_read_beside_others(tmp_path, engine):
+    write(tmp_path / "0.parquet", {"y": [0, 1], "p": [0.25, 0.75], "w": [1.5, 0.5]})
+    write(tmp_path / "1.parquet", {"y": [0, 1], "p": [0.25, 0.75], "w": [None, None]})
+    result = scan(tmp_path, label="y", score="p", weights="w", engine=engine, drop_null=True)
+    assert (result.rows, result.dropped) == (2, 2)
 
 
 def test_empty_files_beside_others_are_skipped(tmp_path):

@@ -10,6 +10,12 @@ P = RNG.random(1500)
 Y = (RNG.random(1500) < P**1.4).astype(int)
 
 
+def test_rows_of_weight_zero_alone_are_refused():
+    rows = tc.Predictions.from_probs(P, Y, weights=np.arange(1500) >= 2).take([0, 1])
+    with pytest.raises(tc.InputError, match="all weights are zero"):
+        tc.measure(rows)
+
+
 def test_the_default_answer_carries_everything():
     est = tc.calibration_error(Y, P)
     assert isinstance(est.estimator, tc.RankSeries)

@@ -60,6 +60,7 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
         columns, lambda: frame.head(_DETECTION_ROWS).collect(), source.read_request(), taken
     )
     frames.matching(columns, [choice.label], "label")
+    frames.refuse_twins(columns, selected_columns(source.select))
     numeric = schema[choice.label].is_numeric()
     if classes is None and not numeric and not isinstance(choice.outputs, str):
         classes = list(choice.outputs)  # text labels are the names of listed columns

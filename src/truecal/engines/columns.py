@@ -29,7 +29,6 @@ from truecal.types import Float64s
 # Keys are edges relative to the nearer end, floor(v q) / q: 14 bits at most, so float32 holds them, and half the bytes are hashed.
 _ONE = 1.0  # derived: key of the score 1, whose edge would be that of the score 0
 UNFIT = 2.0  # derived: no score is 2; key of rows that fall into no cell
-_WHOLE = 2.0**53  # derived: every float64 from here on is a whole number
 _MAX_LISTED = 8  # by choice: labels of a column that is text; more than two are refused
 
 # Columns of a judged frame (see `judge_rows`), and those made of them here; the prefix keeps them apart from the user's.
@@ -113,7 +112,7 @@ def _floor(frame: Any, values: Any) -> Any:
     Spark's floor is an integer, so values beyond whole float64s are 0 there: their rows have no cell.
     """
     if frame.implementation.is_spark_like():
-        values = nw.when(values.abs() < _WHOLE).then(values).otherwise(nw.lit(0.0))
+        values = nw.when(values.abs() < validation.LARGEST_EXACT).then(values).otherwise(nw.lit(0.0))
     return values.floor()
 
 
@@ -284,7 +283,8 @@ def refuse_unfit_types(schema: Mapping[str, Any], outputs: Sequence[str], reques
     for name in [*outputs, *request.needed[1:]]:
         dtype = schema[name]
         inner = dtype.inner if isinstance(dtype, (nw.List, nw.Array)) else dtype
-        if not (inner.is_numeric() or inner.is_boolean()):
+        has_no_values = isinstance(inner, nw.Unknown)  # the type of a column of nulls
+        if not (inner.is_numeric() or inner.is_boolean() or has_no_values):
             raise InputError(f"column {name!r} holds {dtype}, not numbers; name the columns of predictions and weights")
     if schema[request.label].is_temporal():
         raise InputError(f"labels in {request.label!r} are {schema[request.label]}; give numbers or text")
@@ -317,15 +317,17 @@ def arrays_as_lists(frame: Any) -> Any:
 
 
 def text_labels(frame: Any, request: ColumnRequest) -> Any:
-    """Return the distinct labels as a lazy frame, if they are text beside one column of predictions; else None.
+    """Return the distinct labels as a lazy frame, if they are text and the predictions of two classes name none; else None.
 
     At most 8, but for Dask all; null is left out.
     """
     schema = frame.collect_schema()
     if request.label not in schema or not isinstance(schema[request.label], (nw.String, nw.Categorical, nw.Enum)):
         return None
-    outputs = frames.matching(list(schema), request.predictions, "predictions")[0]
-    if len(outputs) > 1 or schema[outputs[0]].is_nested():
+    outputs, stars = frames.match_outputs(list(schema), request.predictions, None)
+    is_list = isinstance(schema[outputs[0]], (nw.List, nw.Array))
+    count = _classes_in_lists(frame, outputs) if is_list else max(len(outputs), 2)
+    if count != 2 or (len(outputs) > 1 and stars is not None):
         return None
     labels = frame.select(nw.col(request.label).cast(nw.String)).drop_nulls().unique()
     return (
@@ -360,7 +362,7 @@ def label_index(columns: SourceColumns) -> Any:
         return label
     if columns.by_position:
         label = label.cast(nw.Float64)
-        label = nw.when((label >= 0.0) & (label < _WHOLE)).then(label).otherwise(nw.lit(-1.0))
+        label = nw.when((label >= 0.0) & (label < validation.LARGEST_EXACT)).then(label).otherwise(nw.lit(-1.0))
         return nw.when(label.floor() == label).then(label).otherwise(nw.lit(-1.0))
     names = columns.classes or ()
     return nw.sum_horizontal(*(number(label == literal(name)) * (i + 1.0) for i, name in enumerate(names))) - 1.0

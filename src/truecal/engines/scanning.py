@@ -360,7 +360,7 @@ def scan(
         A path, a folder, a pattern such as "logs/*.parquet" (parquet, csv, jsonl; addresses such as s3:// as far as the engine
         reads them), or a frame: polars LazyFrame, DuckDB relation, PySpark or Dask DataFrame, or one in memory.
     label : str
-        Column of labels: class indices, or names. Two names beside one column of predictions are taken in alphabetical order,
+        Column of labels: class indices, or names. Two names beside predictions of two classes are taken in alphabetical order,
         which takes a pass of its own; others are listed in `classes`.
     score : str, default None
         Column of P(positive). One of `score`, `probs` and `logits` is given.
@@ -472,7 +472,10 @@ def scan(
             raise _name_failing_file(error, source, reduce_source) from error
     if not gathered.sketches:
         where = f" where {select}" if select is not None else ""
-        raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")
+        reason = f"{dropped} rows have missing values" if dropped else "the source is empty"
+        raise InputError(
+            f"no row is left to judge{where}; {reason}{' or the selection is too narrow' if where else ''}"
+        )
     if select is None and (columns.count == 2 or judge.pushed_down().index is None):
         _warn_of_probabilities(gathered, columns)
     return Scan(

@@ -16,6 +16,7 @@ import narwhals as nw
 
 from truecal.errors import FileError, InputError, MissingExtraError, TruecalError
 from truecal.predictions.files import kind_by_name, kind_of, read_frame
+from truecal.predictions.validation import LARGEST_EXACT
 
 _FORMATS = ("csv", "ndjson", "parquet")  # that are scanned
 ENGINES = ("polars", "duckdb", "spark", "dask")
@@ -33,7 +34,6 @@ _ENGINE_PACKAGES = (
 )
 _SESSION_PACKAGES = {"pyspark": "spark", "duckdb": "duckdb", "_duckdb": "duckdb", "distributed": "dask"}
 _MAX_CHARACTERS = 300  # by choice: characters of what an engine says
-_LARGEST_EXACT = 2**53  # derived: every whole number up to here is a float64
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
 
 
@@ -272,19 +272,19 @@ def _scan_dask(files: list[str], engine: Engine) -> Any:
 def _pandas_backend(file: str) -> str:
     """Return the dtype backend of pandas that a Parquet file needs, "" if the default holds every value.
 
-    "pyarrow" for nested values, "numpy_nullable" for 64-bit integers beyond 2**53 or of unknown range.
+    "pyarrow" for nested values and nulls without a type, "numpy_nullable" for 64-bit integers beyond 2**53 or of unknown range.
     """
     from pyarrow import parquet, types  # type: ignore[import-untyped]
 
     metadata = parquet.read_metadata(file)
     kinds = metadata.schema.to_arrow_schema().types
-    if any(map(types.is_nested, kinds)):
+    if any(types.is_nested(kind) or types.is_null(kind) for kind in kinds):
         return "pyarrow"
     wide = [i for i, kind in enumerate(kinds) if types.is_integer(kind) and kind.bit_width == 64]
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     statistics = [group.column(i).statistics for group in groups for i in wide]
     exact = all(
-        part is not None and part.has_min_max and max(-part.min, part.max) <= _LARGEST_EXACT for part in statistics
+        part is not None and part.has_min_max and max(-part.min, part.max) <= LARGEST_EXACT for part in statistics
     )
     return "" if exact else "numpy_nullable"
 

@@ -253,6 +253,8 @@ def measure(
         lens = chosen.own_lens(lens)
     else:
         rows = preds if select is None else select(preds)
+    if rows.weights is not None and not rows.weights.any():
+        raise InputError("all weights are zero; nothing is left to measure")
     lens = lens or default_lens(rows)
     measured = _measure_lens(rows, chosen, lens, level, generator)
     measured = replace(measured, lens=lens.describe(rows))

@@ -46,6 +46,7 @@ _UNPACKED_AT_ONCE = 1 << 20  # by choice: bytes
 _VALUE_BYTES = 8  # of a value of a Parquet file in memory; derived: a float64
 # Memory of a value while text is parsed, in bytes; tuned on values of one character (measured, copies included).
 _CSV_BYTES, _QUOTED_BYTES, _JSON_BYTES = 32, 150, 250
+_COLUMN_VALUES = 30  # tuned: values that take the memory of a column without rows, about 1 kB
 MARGIN = 2**30  # by choice: bytes of memory beyond the limit of what is unpacked
 
 
@@ -250,9 +251,9 @@ def _read_csv(pl: Any, file: Path, data: bytes) -> Any:
     # separators inside quotes do not count
     separator = max(_SEPARATORS, key=re.sub(r'"[^"]*"', "", first).count)
     decimal_commas = separator == ";" and re.search(rb"[\n;][ \t]*-?\d+,\d+\s*(;|\r?\n|$)", text) is not None
-    header = _header(first, separator)
-    values = len(header) * text.count(b"\n")
+    values = (first.count(separator) + 1) * (text.count(b"\n") + _COLUMN_VALUES)
     _refuse_values(file, values, _CSV_BYTES)
+    header = _header(first, separator)
     duplicates = [name for name, count in Counter(header).items() if count > 1 and name]
     if duplicates:
         raise FileError(f"{file}: two columns are named {duplicates[0]!r}; rename one of them")
@@ -368,7 +369,7 @@ def _read_ndjson(pl: Any, file: Path) -> Any:
     try:
         schema = pl.scan_ndjson(io.BytesIO(text), infer_schema_length=None).collect_schema()
         # also of rows that lack most of the columns
-        _refuse_values(file, len(schema) * text.count(b"\n"), _CSV_BYTES)
+        _refuse_values(file, len(schema) * (text.count(b"\n") + _COLUMN_VALUES), _CSV_BYTES)
         return pl.read_ndjson(io.BytesIO(text), schema=schema)
     except pl.exceptions.PolarsError:
         rows = list(read_lines(file))

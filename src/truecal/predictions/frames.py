@@ -15,7 +15,7 @@ from truecal.digits import count_of
 from truecal.errors import InputError, TruecalWarning, printable
 from truecal.names import did_you_mean
 from truecal.predictions.files import NA_WORDS
-from truecal.predictions.validation import SUSPICIOUS_ROWS, shown
+from truecal.predictions.validation import LARGEST_EXACT, SUSPICIOUS_ROWS, shown, spells_number
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -242,9 +242,9 @@ def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArra
         if value.strip().endswith("%"):
             hint = "; if they are percentages, read them with percent=True (--percent)"
         else:
-            hint = "" if _is_number(value) else f"; {_WORDS_HINT.format(value[:60])}"
+            hint = "" if spells_number(value) else f"; {_WORDS_HINT.format(value[:60])}"
         options = _suggest_options(column.to_list())
-        if _is_number(value.replace(",", ".")) and "," in value:
+        if spells_number(value.replace(",", ".")) and "," in value:
             hint, options = "; write it with a decimal point, or separate the columns by semicolons", ""
         raise InputError(f"column {name!r} must be numbers: row {row} is {shown(value)}{hint}", options=options)
     return column.to_numpy(), None
@@ -257,7 +257,7 @@ def _suggest_options(values: Sequence[Any]) -> str:
     the probability of each.
     """
     texts = dict.fromkeys("" if value is None else str(value).strip() for value in values)
-    unknown = [text for text in texts if text.lower() not in NA_WORDS and not _is_number(text.removesuffix("%"))]
+    unknown = [text for text in texts if text.lower() not in NA_WORDS and not spells_number(text.removesuffix("%"))]
     if len(unknown) == len(texts):  # nothing but words: each needs a probability
         return f"--words {shlex.quote(','.join(f'{word}=P' for word in unknown[:12]))}"
     missing = bool(unknown) or any(text.lower() in NA_WORDS for text in texts)
@@ -266,17 +266,9 @@ def _suggest_options(values: Sequence[Any]) -> str:
     return " ".join([*percent, *words, *(["--drop-null"] if missing else [])])
 
 
-def _is_number(text: str) -> bool:
-    """Whether a text is a finite number."""
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
-
-
 def _first_not_number(values: Sequence[Any]) -> tuple[int, str]:
     """Return row and text of the first value that is not a finite number; row 0 if all are."""
-    rows = (row for row, value in enumerate(values) if not _is_number(str(value)))
+    rows = (row for row, value in enumerate(values) if not spells_number(str(value)))
     row = next(rows, 0)
     return row, str(values[row])
 
@@ -343,7 +335,6 @@ def _stack_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]
 # Frames of any library, through narwhals: which columns are meant, and their values as arrays
 
 _MAX_COLUMNS_LISTED = 40  # by choice: columns named in a message
-_LARGEST_EXACT = 2**53  # derived: every whole number up to here is a float64
 
 
 def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
@@ -396,8 +387,10 @@ def match_outputs(
     Both are in the order of `classes` if these are the same names, else of the columns.
     """
     names, stars = matching(columns, selector, "predictions")
-    given_names = [] if classes is None or stars is None else [str(name) for name in classes]
-    if stars is None or sorted(given_names) != sorted(stars):
+    if stars is None or len(names) < 2:
+        return names, None
+    given_names = [] if classes is None else [str(name) for name in classes]
+    if sorted(given_names) != sorted(stars):
         return names, stars
     return [names[stars.index(name)] for name in given_names], given_names
 
@@ -447,7 +440,8 @@ def to_array(column: "nw.Series[Any]") -> NDArray[Any]:
     Text becomes objects, since arrays of text are as wide as their longest value; so do integers beside missing values where some
     are beyond 2**53, which the floats that hold NaN would round.
     """
-    if column.dtype.is_integer() and column.null_count() and max(abs(column.max()), abs(column.min())) > _LARGEST_EXACT:
+    has_values = 0 < column.null_count() < len(column)
+    if column.dtype.is_integer() and has_values and max(abs(column.max()), abs(column.min())) > LARGEST_EXACT:
         return np.array(column.to_list(), object)
     native: Any = column.to_native()
     return np.asarray(native.to_numpy()) if column.implementation.is_polars() else column.to_numpy()

@@ -26,7 +26,6 @@ from truecal.types import Floats, Indices
 
 Closed = Literal["both", "left", "right", "neither"]
 Mask = NDArray[np.bool_]
-_LARGEST_EXACT = 2**53  # derived: floats of larger whole numbers are rounded
 SMALL = 100  # by choice: a selection of fewer rows than this earns a warning
 
 
@@ -345,7 +344,7 @@ def group_value(value: Any, name: str) -> Any:
     if validation.is_missing(value):
         return None
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) <= _LARGEST_EXACT else value
+        return int(value) if value.is_integer() and abs(value) <= validation.LARGEST_EXACT else value
     if isinstance(value, datetime):
         value = value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value  # of pandas
         return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)

@@ -95,7 +95,7 @@ def as_floats(values: ArrayLike, what: str) -> Floats:
     if array.dtype == object and all(map(_is_number, array.flat)):
         return array.astype(np.float64)
     for position, value in enumerate(array.flat):
-        if not _is_number(value) and not _spells_number(value):
+        if not _is_number(value) and not spells_number(value):
             index = tuple(int(i) for i in np.unravel_index(position, array.shape))
             raise InputError(f"{what} must be numbers: {where(index)} is {shown(value)}")
     raise InputError(f"{what} must be numbers, not text; read the column as numbers")
@@ -110,7 +110,7 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def _spells_number(value: object) -> bool:
+def spells_number(value: object) -> bool:
     """Whether a value is text that spells a finite number."""
     try:
         return isinstance(value, str) and bool(np.isfinite(float(value)))
@@ -180,9 +180,12 @@ LOOK_LIKE_PROBABILITIES = (
 )
 _LISTED_CLASSES = 10  # by choice: classes that a remedy writes out
 _ROUNDING = 1e-6  # derived: how far a softmax in float32 leaves [0, 1] at most
-# Derived: sums of weights are exact counts up to 2^53. By choice: how much lighter than the heaviest a row may be, within the 16
-# digits of a float64, and the least weight, whose square is still a float64.
-_LARGEST_TOTAL, _LARGEST_RATIO, _LEAST_WEIGHT = 2.0**53, 1e12, 1e-100
+LARGEST_EXACT = (
+    2.0**53
+)  # derived: up to here every whole number is a float64, and from here on every float64 a whole number
+# By choice: how much lighter than the heaviest a row may be, within the 16 digits of a float64, and the least weight, whose square
+# is still a float64.
+_LARGEST_RATIO, _LEAST_WEIGHT = 1e12, 1e-100
 # Derived: by the bytes of a number, whole numbers of its size, and the one with the bits of 1.
 _BITS = {2: (np.uint16, 0x3C00), 4: (np.uint32, 0x3F800000), 8: (np.uint64, 0x3FF0000000000000)}
 _BLOCK_BYTES = 1 << 18  # derived: a block of rows this size stays in cache while it is checked
@@ -292,9 +295,9 @@ def refuse_weight_range(lightest: float, heaviest: float, total: float, subject:
 
     `lightest` is the smallest positive weight, which `subject` names in the message.
     """
-    if total > _LARGEST_TOTAL:
+    if total > LARGEST_EXACT:
         raise InputError(
-            f"weights sum to {total:g}, and counts are exact only up to {_LARGEST_TOTAL:.2g}; divide them by their largest"
+            f"weights sum to {total:g}, and counts are exact only up to {LARGEST_EXACT:.2g}; divide them by their largest"
         )
     smallest = max(heaviest / _LARGEST_RATIO, _LEAST_WEIGHT)
     if lightest < smallest:

@@ -133,6 +133,7 @@ def test_rows_of_parquet_are_bounded(tmp_path, monkeypatch):
         ("sparse.jsonl", b"".join(b'{"k%d": 1}\n' % i for i in range(6200))),
         ("objects.json", b"[" + b"{}," * 2_500_000 + b"{}]"),
         ("objects.jsonl", b'{"p": NaN}\n' + b"{}\n" * 2_500_000),
+        ("wide.csv", b"y,p" + b",a" * 1_250_000 + b"\n1,0.5\n"),
         ("blank.csv", b"y,p\n1,0.5\n" + b"\n" * 19_000_000),
         ("quotes.csv", b'y,p\n1,0.5"a\n' + b'1,0"\n' * 4_000_000),
     ],
