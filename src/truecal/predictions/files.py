@@ -44,6 +44,7 @@ _MAX_RATIO, _MAX_UNPACKED, _ALWAYS_UNPACKED = 100, 8 * 10**9, 10**8
 LIMIT_VARIABLE = "TRUECAL_MAX_UNPACKED"
 _UNPACKED_AT_ONCE = 1 << 20  # by choice: bytes
 _VALUE_BYTES = 8  # of a value of a Parquet file in memory; derived: a float64
+_ARRAY_BYTES = 32  # tuned: of a value of an array while it is checked and sorted (measured on labels of one byte)
 # Memory of a value while text is parsed, in bytes; tuned on values of one character (measured, copies included).
 _CSV_BYTES, _QUOTED_BYTES, _JSON_BYTES = 32, 150, 250
 _COLUMN_VALUES = 30  # tuned: values that take the memory of a column without rows, about 1 kB
@@ -142,8 +143,7 @@ def read_frame(file: Path) -> Any:
     try:
         if kind == "parquet":
             lazy = pl.scan_parquet(file, glob=False)  # a name with brackets is a name
-            rows, width = lazy.select(pl.len()).collect().item(), len(lazy.collect_schema())
-            _refuse_large(file, _VALUE_BYTES * rows * width, file.stat().st_size)
+            _refuse_large(file, _parquet_bytes(pl, lazy), file.stat().st_size)
             return lazy.collect()
         if kind == "csv":
             frame = _read_csv(pl, file, _unpacked(file))
@@ -170,6 +170,15 @@ def read_frame(file: Path) -> Any:
         raise FileError(f"{file} is not a readable {ending} file: {_reason(error)}") from error
 
 
+def _parquet_bytes(pl: Any, lazy: Any) -> int:
+    """Return the memory of the rows of a lazy polars frame: 8 bytes a value, and the text, of which Parquet stores repeats once."""
+    schema = lazy.collect_schema()
+    texts = [name for name, dtype in schema.items() if dtype in (pl.String, pl.Categorical, pl.Enum)]
+    sizes = [pl.col(name).cast(pl.String).str.len_bytes().cast(pl.Int64).sum() for name in texts]
+    rows, *text_bytes = lazy.select(pl.len(), *sizes).collect(engine="streaming").row(0)
+    return int(_VALUE_BYTES * rows * len(schema) + sum(text_bytes))
+
+
 def damaged_zip() -> tuple[type[Exception], ...]:
     """Return the types of exceptions that reading a damaged npz file or another zip archive raises."""
     from zipfile import BadZipFile
@@ -184,8 +193,10 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     file = existing_file(path)
     try:
         refuse_large_archive(file)
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        _refuse_values(file, sum(values.size for values in arrays.values()), _ARRAY_BYTES)
+        return arrays
     except damaged_zip() as error:
         if isinstance(error, FileError):
             raise

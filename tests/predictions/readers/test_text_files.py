@@ -6,6 +6,7 @@ import io
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import truecal as tc
@@ -115,6 +116,24 @@ def test_unpacked_size_is_bounded(tmp_path, name, pack, monkeypatch):
     with pytest.raises(tc.InputError) as refusal:
         tc.read(path)
     assert "unpacks to" not in str(refusal.value)
+
+
+def test_text_of_parquet_is_bounded(tmp_path):
+    """A text that is repeated takes a kilobyte in Parquet, and its length for every row in memory."""
+    path = tmp_path / "bomb.parquet"
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), pa.array(["x" * 100_000]))
+    for values in (text, text.cast(pa.string())):
+        pq.write_table(pa.table({"y": [0, 1] * 1000, "p": [0.25, 0.5] * 1000, "g": values}), path, compression="zstd")
+        with pytest.raises(FileError, match=r"bomb\.parquet has .* unpacks to more than 100,000,000"):
+            tc.read(path, label="y", score="p")
+
+
+def test_values_of_arrays_are_bounded(tmp_path):
+    """A byte a value unpacks to little, and takes as much as any other when it is checked and sorted."""
+    path = tmp_path / "bytes.npz"
+    np.savez_compressed(path, y=np.zeros(37_000_000, np.int8), p=np.zeros(4))
+    with pytest.raises(FileError, match=r"bytes\.npz has .* values, which take 1\.2 GB .*TRUECAL_MAX_UNPACKED="):
+        tc.read(path)
 
 
 def test_rows_of_parquet_are_bounded(tmp_path, monkeypatch):
