@@ -14,6 +14,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ def read_frame(file: Path) -> Any:
     try:
         if kind == "parquet":
             lazy = pl.scan_parquet(file, glob=False)  # a name with brackets is a name
-            _refuse_large(file, _parquet_bytes(pl, lazy), file.stat().st_size)
+            _refuse_large(file, _parquet_bytes(pl, file, lazy), file.stat().st_size)
             return lazy.collect()
         if kind == "csv":
             frame = _read_csv(pl, file, _unpacked(file))
@@ -170,13 +171,23 @@ def read_frame(file: Path) -> Any:
         raise FileError(f"{file} is not a readable {ending} file: {_reason(error)}") from error
 
 
-def _parquet_bytes(pl: Any, lazy: Any) -> int:
-    """Return the memory of the rows of a lazy polars frame: 8 bytes a value, and the text, of which Parquet stores repeats once."""
+def _parquet_bytes(pl: Any, file: Path, lazy: Any) -> int:
+    """Return the memory of the rows of a lazy polars frame of a Parquet file, which stores repeats once: 8 bytes a value, and text.
+
+    Items of lists are values where pyarrow is installed, which reads their number without them.
+    """
     schema = lazy.collect_schema()
     texts = [name for name, dtype in schema.items() if dtype in (pl.String, pl.Categorical, pl.Enum)]
     sizes = [pl.col(name).cast(pl.String).str.len_bytes().cast(pl.Int64).sum() for name in texts]
+    values = 0
+    if any(dtype.is_nested() for dtype in schema.values()) and find_spec("pyarrow") is not None:
+        from pyarrow.parquet import read_metadata  # type: ignore[import-untyped]
+
+        metadata = read_metadata(file)
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        values = sum(group.column(i).num_values for group in groups for i in range(group.num_columns))
     rows, *text_bytes = lazy.select(pl.len(), *sizes).collect(engine="streaming").row(0)
-    return int(_VALUE_BYTES * rows * len(schema) + sum(text_bytes))
+    return int(_VALUE_BYTES * max(values, rows * len(schema)) + sum(text_bytes))
 
 
 def damaged_zip() -> tuple[type[Exception], ...]:

@@ -118,11 +118,13 @@ def test_unpacked_size_is_bounded(tmp_path, name, pack, monkeypatch):
     assert "unpacks to" not in str(refusal.value)
 
 
-def test_text_of_parquet_is_bounded(tmp_path):
-    """A text that is repeated takes a kilobyte in Parquet, and its length for every row in memory."""
+def test_text_and_lists_of_parquet_are_bounded(tmp_path):
+    """Values that are repeated take a kilobyte in Parquet."""
     path = tmp_path / "bomb.parquet"
     text = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), pa.array(["x" * 100_000]))
-    for values in (text, text.cast(pa.string())):
+    ends = pa.array([0, *[20_000_000] * 2000], pa.int32())
+    items = pa.ListArray.from_arrays(ends, pa.array(np.zeros(20_000_000, np.int8)))
+    for values in (text, text.cast(pa.string()), items):
         pq.write_table(pa.table({"y": [0, 1] * 1000, "p": [0.25, 0.5] * 1000, "g": values}), path, compression="zstd")
         with pytest.raises(FileError, match=r"bomb\.parquet has .* unpacks to more than 100,000,000"):
             tc.read(path, label="y", score="p")
