@@ -138,7 +138,6 @@ def test_an_estimator_is_an_object_not_its_name_or_class(function):
         (lambda: tc.read(P), "path must be text or a Path, not ndarray"),
         (lambda: tc.report([PREDS, PREDS], path="page.html"), "must be Predictions or a Sketch"),
         (lambda: tc.report("state.json", path="page.html"), "must be Predictions or a Sketch"),
-        (lambda: tc.pages.report_study(PREDS, "page.html"), "store must be a study's store or its folder"),
         (lambda: tc.inference.compare_many(Y, [P, P]), "probs must be a mapping of models by name, not .*; write"),
         (lambda: tc.likert(PREDS, binning=5), "binning must be one of truecal's"),
         (lambda: tc.Accumulator(classes=3), "classes must be a list of class names, not 3"),

@@ -292,7 +292,6 @@ def hostile_pages(folder):
 
     from tests.pages.study_stores import fake_store
     from tests.pages.test_watch_page import month
-    from truecal.pages import report_study
     from truecal.pages.dossier import write_dossier
 
     rng = np.random.default_rng(0)
@@ -307,7 +306,7 @@ def hostile_pages(folder):
     yield write_dossier(risks, folder / "dossier.html", by="site", title=NASTY, source=HOSTILE[1], command=HOSTILE[4])
     yield report(dict.fromkeys(HOSTILE, preds), folder / "compare.html", resamples=99, title=NASTY)
     yield report(month("model", HOSTILE[:3]), folder / "watch.html", title=NASTY)
-    yield report_study(fake_store([f"{name} {i}" for i, name in enumerate(HOSTILE)]), folder / "study.html")
+    yield report(fake_store([f"{name} {i}" for i, name in enumerate(HOSTILE)]), folder / "study.html")
 
 
 def test_names_of_any_shape_stay_inside_the_page(browser, tmp_path):

@@ -248,7 +248,10 @@ def test_recalibration(tmp_path):
 
 def test_too_few_rows_for_recalibration_is_said(tmp_path):
     text, _ = written(tmp_path, binary(60), fast=False)
-    assert "At least 100 rows are needed to fit and judge a recalibration method, not 60." in text
+    assert (
+        "Not possible on these data: at least 100 rows are needed to fit and judge a recalibration method, not 60."
+        in text
+    )
 
 
 def test_recalibration_of_many_rows_uses_a_sample():

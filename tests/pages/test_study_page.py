@@ -11,7 +11,7 @@ from tests.pages.examples import LONG, NASTY
 from tests.pages.study_stores import FakeStore, fake_store
 from tests.pages.test_page import cells_of_table
 from truecal.errors import InputError
-from truecal.pages import report_study
+from truecal.pages import report
 from truecal.pages.study import gather_study
 
 
@@ -22,7 +22,7 @@ def store():
 
 @pytest.fixture(scope="module")
 def page(store, tmp_path_factory):
-    return report_study(store, tmp_path_factory.mktemp("page") / "study.html")
+    return report(store, tmp_path_factory.mktemp("page") / "study.html")
 
 
 def means(store, metric, *, dataset="digits", severity=0.0, recalibrator="none", lens=None):
@@ -153,7 +153,7 @@ def test_warnings_and_selections_of_no_rows(store, tmp_path):
     warned = frame.with_columns(warnings=pl.lit("<b>few rows</b>"))
     bins = store.diagrams()
     odd = FakeStore(pl.concat([warned, empty]), pl.concat([bins, bins.with_columns(selection=pl.lit("without a row"))]))
-    text = report_study(odd, tmp_path / "page.html").read_text()
+    text = report(odd, tmp_path / "page.html").read_text()
     assert f"{frame.height:,} results: <b>few rows</b>" in unescape(text)
     assert "<b>" not in text
     assert "without a row" not in text
@@ -161,7 +161,7 @@ def test_warnings_and_selections_of_no_rows(store, tmp_path):
 
 def test_an_analysis_that_the_study_does_not_allow_says_why(tmp_path):
     one = fake_store(severities=(0.0,), recalibrators=("none",))
-    text = report_study(one, tmp_path / "page.html").read_text()
+    text = report(one, tmp_path / "page.html").read_text()
     assert "Not possible for this study: the results hold no severity above 0" in unescape(text)
     assert "Before and after temperature" not in text
 
@@ -169,7 +169,7 @@ def test_an_analysis_that_the_study_does_not_allow_says_why(tmp_path):
 @pytest.mark.full
 def test_two_hundred_models_stay_below_three_megabytes(tmp_path):
     many = fake_store([f"model {k}" for k in range(200)], seeds=(0,), severities=(0.0, 1.0))
-    assert report_study(many, tmp_path / "page.html").stat().st_size < 3_000_000
+    assert report(many, tmp_path / "page.html").stat().st_size < 3_000_000
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_two_hundred_models_stay_below_three_megabytes(tmp_path):
 )
 def test_a_store_that_cannot_be_drawn_is_refused(store, tmp_path, change, words):
     with pytest.raises(InputError, match=words):
-        report_study(FakeStore(change(store.frame()), store.diagrams()), tmp_path / "page.html")
+        report(FakeStore(change(store.frame()), store.diagrams()), tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
 
 
@@ -252,7 +252,7 @@ def test_selections_lenses_of_classes_and_models_without_a_family(tmp_path):
     odd = frame.filter(pl.col("metric") == "rank-series-l2").with_columns(lens=pl.lit(f"class:{NASTY}"))
     subset = pl.concat([frame, rare.cast(frame.schema), odd]).with_columns(family=None, size=None).cast(frame.schema)
     store = FakeStore(subset, fake_store(severities=(0.0,)).diagrams())
-    text = report_study(store, tmp_path / "page.html").read_text()
+    text = report(store, tmp_path / "page.html").read_text()
     assert text.index("Before and after temperature") < text.index("Before and after vector")
     expected = means(fake_store(severities=(0.0,), recalibrators=("none", "temperature", "vector")), "rank-series-l2")
     shown = {unescape(row[0]): row[5] for row in before(text, "models-table") if row[2] == "digits"}
@@ -263,7 +263,7 @@ def test_selections_lenses_of_classes_and_models_without_a_family(tmp_path):
 def test_every_size_draws(browser, tmp_path, count):
     families = [f"family {k}" for k in range(20)] if count == 60 else ["only"]
     subset = fake_store([f"m{k}" for k in range(count)], families=families, severities=(0.0,), seeds=(0,))
-    path = report_study(subset, tmp_path / "page.html")
+    path = report(subset, tmp_path / "page.html")
     assert len({row[0] for row in cells_of_table(path.read_text(), "models-table")}) == count
     browser.open(path)
     assert browser.complaints() == []

@@ -45,11 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
             return _fail(error.format_message(), usage=getattr(error, "ctx", None))
         except TruecalError as error:
             return _fail(error, hint=_suggest_command(sys.argv[1:] if arguments is None else arguments, error))
-        except BrokenPipeError:
-            _silence_stdout()
-            return _fail(_PIPE_CLOSED)
-        except SystemExit as stop:
-            if stop.code != 1 or "_TRUECAL_COMPLETE" in os.environ:
+        except (BrokenPipeError, SystemExit) as stop:
+            if isinstance(stop, SystemExit) and (stop.code != 1 or "_TRUECAL_COMPLETE" in os.environ):
                 raise  # shell completion ends like this
             _silence_stdout()  # click ends with 1 when it meets a closed pipe, which would look like a failed gate
             return _fail(_PIPE_CLOSED)

@@ -83,7 +83,8 @@ def _digest(file: str) -> dict[str, str]:
 # `truecal demo`: real classifiers, trained here on scikit-learn's bundled data, measured as a newcomer would
 
 _TOLERANCE = 0.02
-_REPORTED = "digits: random forest"
+_MODELS = ("naive-bayes", "logistic", "forest-100")
+_REPORTED = "digits: forest-100"
 
 
 @command()
@@ -92,7 +93,7 @@ def demo(*, out: WriteTo = "truecal-demo.html") -> Reply:
 
     --out FILE  Where the report goes.
     """
-    models = {f"{data}: {model}": preds for data, model, preds in _demo_predictions()}
+    models = dict(_demo_predictions())
     rows, verdicts, records = [], [], []
     for name, preds in models.items():
         conclusion = conclude(tc.measure(preds), tolerance=_TOLERANCE, profile=default_lens(preds)(preds))
@@ -117,24 +118,12 @@ def demo(*, out: WriteTo = "truecal-demo.html") -> Reply:
     return Reply("demo", {"models": records, "path": str(path)}, text)
 
 
-def _demo_predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
-    """Yield (dataset, model, predictions) of three classifiers on held-out halves of two datasets of scikit-learn."""
-    from sklearn.datasets import load_breast_cancer, load_digits
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import train_test_split
-    from sklearn.naive_bayes import GaussianNB
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+def _demo_predictions() -> Iterator[tuple[str, "tc.Predictions"]]:
+    """Yield "dataset: model" and the predictions of held-out rows, of models and bundled data of the example study."""
+    from truecal.study import example
 
-    models = {
-        "naive Bayes": GaussianNB(),
-        "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
-        "random forest": RandomForestClassifier(200, random_state=0),
-    }
-    for data, load_data in (("digits", load_digits), ("breast cancer", load_breast_cancer)):
-        X, y = load_data(return_X_y=True)
-        train_x, test_x, train_y, test_y = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
-        for name, model in models.items():
-            probs = model.fit(train_x, train_y).predict_proba(test_x)
-            yield data, name, tc.Predictions.from_probs(probs[:, 1] if probs.shape[1] == 2 else probs, test_y)
+    for name in ("digits", "cancer"):
+        data = example.load(name)
+        for model in (model for model in example.models() if model.name in _MODELS):
+            (logits,) = example.log_probabilities(model, data.train_x, data.train_y, [data.test_x], seed=0)
+            yield f"{name}: {model.name}", tc.Predictions.from_logits(logits, data.test_y)

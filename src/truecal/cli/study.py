@@ -1,7 +1,6 @@
 """`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
 
 from dataclasses import dataclass
-from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -29,13 +28,7 @@ def study() -> None:
 
 
 @command(study)
-def run(
-    file: str,
-    *,
-    store: str | None = None,
-    workers: Count | None = None,
-    check: bool = False,
-) -> Reply:
+def run(file: str, *, store: str | None = None, workers: Count | None = None, check: bool = False) -> Reply:
     """Evaluate every prediction file of a study (YAML) and keep the numbers in a store.
 
     Stop it at any moment and start it again: finished files are skipped. Several runs on one host may share a store.
@@ -170,9 +163,8 @@ def figure(
     --out FILE         Picture (.png, .pdf, .svg); for all, a folder.  [default: NAME.png]
     --numbers FILE     Also write the numbers drawn: .csv or .parquet.
     """
-    from matplotlib import pyplot
-
     from truecal.plot import figures
+    from truecal.plot.display import save_figure
 
     draws_all = name == "all"
     data = figures.FigureData.of(tc.study.Store(store), **vars(choice))
@@ -183,9 +175,7 @@ def figure(
             drawing = figures.draw_figure(data, figure_name)
             picture = drawing.plot().figure_
             target.parent.mkdir(parents=True, exist_ok=True)
-            form = target.suffix.lstrip(".") or None
-            write_whole(target, partial(picture.savefig, dpi=130, format=form))
-            pyplot.close(picture)
+            save_figure(picture, target, dpi=130)
         except InputError as error:
             if not draws_all:
                 raise
@@ -289,12 +279,7 @@ def interventions(config: str | None = None, *, folder: str = "interventions", w
 
 
 @command(study)
-def page(
-    store: str,
-    *,
-    title: str | None = None,
-    out: WriteTo = "study.html",
-) -> Reply:
+def page(store: str, *, title: str | None = None, out: WriteTo = "study.html") -> Reply:
     """Write a self-contained HTML page of the results in STORE.
 
     The models with their numbers; every analysis of the study with its figure and table, before and after recalibration; and

@@ -1,5 +1,5 @@
 """Pages: one offline HTML file for a model, a comparison, a study or a watch."""
 
-from truecal.pages.entry import report, report_study
+from truecal.pages.entry import report
 
-__all__ = ["report", "report_study"]
+__all__ = ["report"]

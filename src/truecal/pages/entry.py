@@ -34,7 +34,8 @@ def report(x: Reported, /, path: str | os.PathLike[str], **settings: Any) -> Pat
     Parameters
     ----------
     x : Predictions, Sketch, Scan, mapping of Predictions or Sketches by name, Watch or study.Store
-        What the page is about: one model, a comparison of two to eight named models, calibration over time, or a study.
+        What the page is about: one model, a comparison of two to eight named models, calibration over time, or a study (one that
+        is still running shows what is finished).
         `tc.report(y_true, y_prob, path="report.html")` takes labels and probabilities of one model.
     path : str or PathLike
         Where to write the page.
@@ -92,42 +93,12 @@ def report(x: Reported, /, path: str | os.PathLike[str], **settings: Any) -> Pat
     ...     tc.report({"a": preds, "b": other}, f"{folder}/compare.html", resamples=99).name
     'compare.html'
     """
-    if isinstance(x, tc.study.Store):
-        return report_study(x, path, **settings)
     options.path(path)
     gather: Callable[..., Page] = gather_model
     if isinstance(x, Mapping):
         gather = gather_comparison
     elif isinstance(x, tc.Watch):
         gather = gather_watch
+    elif isinstance(x, tc.study.Store):
+        gather = gather_study
     return write_page(path, lambda: gather(x, **settings).html())
-
-
-def report_study(
-    store: tc.study.Store | str | os.PathLike[str],
-    path: str | os.PathLike[str],
-    *,
-    title: str | None = None,
-    command: str | None = None,
-) -> Path:
-    """Write the page of a study from its store, and return its path.
-
-    Parameters
-    ----------
-    store : Store, str or PathLike
-        The store or its folder; a study that is still running shows what is finished.
-    path : str or PathLike
-        Where to write.
-    title : str, optional
-        Heading of the page; default the name of the study.
-    command : str, optional
-        What produced the page, for the reproducibility box.
-
-    Returns
-    -------
-    pathlib.Path
-    """
-    options.path(path)
-    study = tc.study.Store(store) if isinstance(store, str | os.PathLike) else store
-    options.instance(study, tc.study.Store, "store", "a study's store or its folder")
-    return write_page(path, lambda: gather_study(study, title=title, command=command).html())

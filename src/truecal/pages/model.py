@@ -100,10 +100,6 @@ class ModelPage(Page):
         return _group_name(table, group, self.groups)
 
 
-class AbsentPartError(Exception):
-    """A part of the page that the data do not allow; its text gives the reason."""
-
-
 def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings: Any) -> ModelPage:
     """Compute the page of one model; `settings` are the fields of PageSettings.
 
@@ -202,8 +198,8 @@ def _compute_slow_parts(source: PageSource, setting: PageSettings) -> tuple[dict
         setting.progress(words)
         try:
             parts[name] = compute()
-        except AbsentPartError as reason:
-            absent[name] = str(reason)
+        except MissingExtraError as error:
+            absent[name] = f"{error}.".capitalize()
         except InputError as error:
             absent[name] = f"Not possible on these data: {error}."
     return parts, absent
@@ -337,19 +333,16 @@ def _measure_in_context(data: object, setting: PageSettings) -> Iterator[tc.Esti
 def recalibrate(source: PageSource) -> tc.recalibration.Evaluation | None:
     """Compare recalibration maps by cross-validation: by log loss, or by Brier score if the log loss is infinite.
 
-    None for sketches and scans. Large data are sampled. Raises AbsentPartError for fewer than _MIN_ROWS rows or a missing package.
+    None for sketches and scans. Large data are sampled. Refuses fewer than _MIN_ROWS rows.
     """
     preds = source.preds
     if preds is None:
         return None
     if len(preds) < _MIN_ROWS:
-        raise AbsentPartError(
-            f"At least {_MIN_ROWS} rows are needed to fit and judge a recalibration method, not {len(preds)}."
+        raise InputError(
+            f"at least {_MIN_ROWS} rows are needed to fit and judge a recalibration method, not {len(preds)}"
         )
-    try:
-        methods: dict[str, Any] = {"Temperature scaling": tc.recalibration.TemperatureScaling(input="probs")}
-    except MissingExtraError as error:
-        raise AbsentPartError(f"{error}.".capitalize()) from error
+    methods: dict[str, Any] = {"Temperature scaling": tc.recalibration.TemperatureScaling(input="probs")}
     if preds.class_count <= 100:
         methods["Beta calibration"] = tc.recalibration.BetaCalibration()
         methods["Isotonic regression"] = tc.recalibration.IsotonicCalibration()
@@ -357,6 +350,6 @@ def recalibrate(source: PageSource) -> tc.recalibration.Evaluation | None:
     if len(preds) > limit:
         preds = preds.take(np.sort(np.random.default_rng(source.rng).choice(len(preds), limit, replace=False)))
     score = "log loss" if isfinite(tc.scores.log_loss(preds)) else "brier"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TruecalWarning)  # of single folds; the table shows what came of them
+    # warnings of single folds are left out: the table shows what came of them
+    with warnings.catch_warnings(action="ignore", category=TruecalWarning):
         return tc.evaluate(methods, preds, folds=_FOLDS, score=score, **source.options)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from truecal.plot.display import GREY, SERIES, Display, Numbers, add_legend, text_color
-from truecal.types import Float64s
-from truecal.writing import write_whole
+from truecal.plot.display import GREY, SERIES, Display, Numbers, add_legend, save_figure, text_color
 
 _COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00")
 _HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo")
@@ -23,31 +20,6 @@ def _bar_style(index: int) -> dict[str, Any]:
     # hatches move on by one in every cycle of colours
     cycle, count = index // len(_COLOURS), len(_COLOURS)
     return {"color": _COLOURS[index % count], "hatch": _HATCHES[(index + cycle) % count], "edgecolor": "white"}
-
-
-def _draw_bars(
-    ax: Any,
-    names: Sequence[str],
-    groups: Sequence[Any],
-    height: Float64s,
-    deviations: Float64s,
-    styles: Mapping[str, int],
-) -> tuple[Float64s, float]:
-    """Draw a cluster of bars per distinct group, one bar per row; return the centres of the bars (rows,) and their width.
-
-    `names`, `groups`, `height` and `deviations` have an entry per row; error bars are one deviation up and down, NaN counts as 0.
-    `styles` gives the order of the names within a cluster, and the index of their style; the clusters are at 0, 1, ...
-    """
-    order, ticks = list(styles), list(dict.fromkeys(groups))
-    width = 0.84 / len(order)
-    offset = (len(order) - 1) / 2
-    x = np.array([ticks.index(g) + (order.index(n) - offset) * width for n, g in zip(names, groups, strict=True)])
-    for name, index in styles.items():
-        rows = np.array([other == name for other in names])
-        ax.bar(x[rows], height[rows], width, label=name, **_bar_style(index))
-    ax.errorbar(x, height, np.nan_to_num(deviations), fmt="none", ecolor=text_color(), elinewidth=1, capsize=2)
-    ax.set_xticks(range(len(ticks)), [str(tick) for tick in ticks], parse_math=False)
-    return x, width
 
 
 class InterventionsDisplay(Display):
@@ -84,14 +56,23 @@ class InterventionsDisplay(Display):
         names, groups, deviations = self._columns("intervention", "what", "sd")
         indices = self._frame["style"] if "style" in self._frame else range(len(names))
         styles = dict(sorted(zip(names, map(int, indices), strict=True), key=lambda pair: pair[1]))
-        mean, sd = self._frame["mean"].astype(float), np.array(deviations, float)
-        x, width = _draw_bars(ax, names, groups, mean, sd, styles)
+        order, ticks = list(styles), list(dict.fromkeys(groups))
+        width = 0.84 / len(order)
+        offset = (len(order) - 1) / 2
+        x = np.array([ticks.index(g) + (order.index(n) - offset) * width for n, g in zip(names, groups, strict=True)])
+        mean = self._frame["mean"].astype(float)
+        for name, index in styles.items():
+            rows = np.array([other == name for other in names])
+            ax.bar(x[rows], mean[rows], width, label=name, **_bar_style(index))
+        sd = np.nan_to_num(np.array(deviations, float))
+        ax.errorbar(x, mean, sd, fmt="none", ecolor=text_color(), elinewidth=1, capsize=2)
         if "if_calibrated" in self._frame:
             if_calibrated = np.array(self._columns("if_calibrated")[0], float)
             rows = np.isfinite(if_calibrated)
             style = {"colors": text_color(), "linewidth": 2, "label": "if calibrated"}
             ax.hlines(if_calibrated[rows], x[rows] - width / 2, x[rows] + width / 2, **style)
         ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.set_xticks(range(len(ticks)), [str(tick) for tick in ticks], parse_math=False)
         ax.set(ylabel=self.ylabel)
         add_legend(ax)
 
@@ -101,14 +82,10 @@ def write_pictures(pictures: Mapping[str, tuple[str, Numbers]], folder: str | Pa
 
     `pictures` has, by name, the title of the vertical axis and the columns to draw, those of `InterventionsDisplay`.
     """
-    from matplotlib import pyplot
-
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, (ylabel, columns) in pictures.items():
         figure = InterventionsDisplay(columns, ylabel=ylabel).plot().figure_
-        paths.append(target / f"{name}.png")
-        write_whole(paths[-1], partial(figure.savefig, dpi=110, format="png", metadata={"Software": None}))
-        pyplot.close(figure)
+        paths.append(save_figure(figure, target / f"{name}.png", dpi=110, metadata={"Software": None}))
     return paths

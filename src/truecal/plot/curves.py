@@ -11,14 +11,7 @@ from numpy.typing import ArrayLike
 import truecal as tc
 from truecal.clinical.curves import FlexibleCurve
 from truecal.clinical.decisions import DecisionComparison, DecisionCurve
-from truecal.plot.display import (
-    DASHED,
-    GREY,
-    Display,
-    Numbers,
-    add_legend,
-    rounded_limits,
-)
+from truecal.plot.display import DASHED, GREY, Display, Numbers, add_legend, rounded_limits
 from truecal.predictions import validation
 from truecal.scores.decisions import DecisionLoss, DecisionLosses
 from truecal.table import Frame

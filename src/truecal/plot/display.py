@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
+from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, Self
 
@@ -19,6 +21,7 @@ import truecal as tc
 from truecal.errors import InputError, extra
 from truecal.predictions import validation
 from truecal.table import Frame
+from truecal.writing import write_whole
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#00795a", "#a5558c", "#5a6675"
 SERIES: tuple[dict[str, Any], ...] = (
@@ -160,6 +163,13 @@ def new_axes(ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, A
     if ax is not None:
         raise InputError(f"ax must be axes of matplotlib, not {validation.shown(ax)}; plt.subplots() makes some")
     return pyplot.subplots(figsize=size, layout="constrained")
+
+
+def save_figure(figure: Any, path: Path, **options: Any) -> Path:
+    """Write a figure to a file (whole or not at all), close it, and return the path; `options` are keywords of `savefig`."""
+    write_whole(path, partial(figure.savefig, format=path.suffix.lstrip(".") or None, **options))
+    extra("matplotlib.pyplot").close(figure)
+    return path
 
 
 def text_color() -> str:

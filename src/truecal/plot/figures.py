@@ -36,11 +36,8 @@ _LINE = {"color": "#999999", "linewidth": 0.7, "zorder": 1}  # joins models of a
 _MAX_ACROSS = 4  # by choice: panels side by side
 # by choice: inches of a panel by the number of panels across: one fits a column of 3.25 inches, two or three a page.
 _PANEL = {1: (3.25, 2.6), 2: (2.7, 2.3), 3: (2.2, 2.0), 4: (1.9, 1.8)}
-_HANDLE, _LETTER, _ENTRY = (
-    0.4,
-    0.055,
-    0.18,
-)  # by choice: inches of the legend: mark and margins, a letter, height of an entry
+# by choice: inches of a legend: mark and margins, a letter, height of an entry
+_HANDLE, _LETTER, _ENTRY = 0.4, 0.055, 0.18
 _STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -59,7 +56,6 @@ _STYLE = {
 class StudyFigure:
     """A figure of a study: its panels, the numbers drawn, and notes about them."""
 
-    name: str  # a key of FIGURES
     panels: Sequence[Sequence[Panel | None]]  # row by row; None leaves a space
     numbers: Any  # polars frame
     notes: Sequence[str] = ()
@@ -138,9 +134,7 @@ class FigureData:
     metric: str
     recalibrators: tuple[str, ...]  # "none" first, then the one that is shown, if any
     clean: str  # dataset of figures on clean data
-    reference: (
-        Any  # clean dataset of all shifted ones, or a mapping from shifted to clean ones; None: severity 0 of each
-    )
+    reference: Any  # clean dataset of the shifted ones, one for all or a mapping by dataset; None: severity 0 of each
     covariate: str  # column that Figures 3 and 10 are coloured by
     models: tuple[str, ...]  # limits diagrams and the figure of a covariate to these; (): all
 
@@ -195,6 +189,11 @@ class FigureData:
         """
         words = f"{subject}, {when(recalibrator)}" if subject else when(recalibrator)
         ax.set_title(words, parse_math=False)
+
+    def label(self, ax: Any, subject: str, recalibrator: str) -> None:
+        """Label axes of `metric` (vertical) against classification error; the title is that of `title`."""
+        ax.set(xlabel="Classification error", ylabel=axis_title(self.metric))
+        self.title(ax, subject, recalibrator)
 
     def error_against_metric(self, dataset: str, recalibrator: str) -> Any:
         """Return `tc.study.error_against_calibration` of `metric`, for all models on one dataset with one recalibrator."""
@@ -280,8 +279,7 @@ def _draw_cloud(data: FigureData, table: Any, subject: str, after: str, ax: Any)
     up to 12 models.
     """
     draw_models(ax, table, "error", "value", data.styles, bars=table.height <= MAX_NAMED)
-    ax.set(xlabel="Classification error", ylabel=axis_title(data.metric))
-    data.title(ax, subject, after)
+    data.label(ax, subject, after)
     return partial(name_models, ax, table, "error", "value")
 
 
@@ -297,7 +295,7 @@ def families(data: FigureData) -> StudyFigure:
     rows = [first, *([None, *diagrams[i : i + 3]] for i in range(3, len(diagrams), 3))]
     notes = points.notes if diagrams else (*points.notes, "the store holds no reliability diagrams of these models")
     size = (1.9, 2.2) if diagrams else None
-    return StudyFigure("families", rows, table, notes, data.styles, size, from_zero=True)
+    return StudyFigure(rows, table, notes, data.styles, size, from_zero=True)
 
 
 def _diagram_panels(data: FigureData, table: Any) -> list[Panel]:
@@ -335,15 +333,15 @@ def _draw_diagram(bins: Any, model: str, ax: Any) -> None:
 
 def recalibration(data: FigureData) -> StudyFigure:
     """Return Figure 2: calibration against error on the clean dataset, before and after recalibration side by side."""
-    return _cloud_figure(data, "recalibration", [data.clean], side_by_side=True)
+    return _cloud_figure(data, [data.clean], side_by_side=True)
 
 
 def natural(data: FigureData) -> StudyFigure:
     """Return Figure 6: calibration against error, a column of panels per natural dataset and a row per recalibrator."""
-    return _cloud_figure(data, "natural", data.natural_datasets(), side_by_side=False)
+    return _cloud_figure(data, data.natural_datasets(), side_by_side=False)
 
 
-def _cloud_figure(data: FigureData, name: str, datasets: list[str], *, side_by_side: bool) -> StudyFigure:
+def _cloud_figure(data: FigureData, datasets: list[str], *, side_by_side: bool) -> StudyFigure:
     """Return a figure of metric against error with a panel per recalibrator and dataset at severity 0.
 
     Panels of a recalibrator form a row, in the order of `datasets`; with `side_by_side` all panels form one row.
@@ -358,7 +356,7 @@ def _cloud_figure(data: FigureData, name: str, datasets: list[str], *, side_by_s
     width = len(panels) if side_by_side else len(datasets)
     rows = [panels[i : i + width] for i in range(0, len(panels), width)]
     share_x: Literal["col", False] = False if side_by_side else "col"
-    return StudyFigure(name, rows, *_concat_tables(parts), data.styles, share_y="all", share_x=share_x, from_zero=True)
+    return StudyFigure(rows, *_concat_tables(parts), data.styles, share_y="all", share_x=share_x, from_zero=True)
 
 
 def covariate(data: FigureData) -> StudyFigure:
@@ -386,7 +384,7 @@ def covariate(data: FigureData) -> StudyFigure:
     styles = {word: {"color": colours[level], "marker": "s"} for level, word in words.items()}
     present = table["family"].drop_nulls().unique().to_list()
     styles |= {family: {**style, "color": GREY} for family, style in data.styles.items() if family in present}
-    return StudyFigure("covariate", [row], table, notes, styles, share_y="row", from_zero=True)
+    return StudyFigure([row], table, notes, styles, share_y="row", from_zero=True)
 
 
 def _draw_covariate(data: FigureData, table: Any, name: str, colours: dict[Any, Any], after: str, ax: Any) -> None:
@@ -400,8 +398,7 @@ def _draw_covariate(data: FigureData, table: Any, name: str, colours: dict[Any, 
         ax.plot(error, value, **_LINE)
         colour = [colours[level] for level in part[name]]
         ax.scatter(error, value, 16, colour, marker=data.styles[family or NO_FAMILY]["marker"], zorder=3)
-    ax.set(xlabel="Classification error", ylabel=axis_title(data.metric))
-    data.title(ax, data.clean, after)
+    data.label(ax, data.clean, after)
 
 
 def _level_colours(levels: Sequence[Any]) -> dict[Any, Any]:
@@ -442,7 +439,7 @@ def severities(data: FigureData) -> StudyFigure:
         panels = [partial(_draw_severities, data, part, family, colours, after) for family in names]
         rows += [[*panels[i : i + _MAX_ACROSS]] for i in range(0, len(panels), _MAX_ACROSS)]
     styles = {f"severity {level:g}": {"color": colour, "marker": "o"} for level, colour in colours.items()}
-    return StudyFigure("severities", rows, table, notes, styles, share_y="all", share_x="col", from_zero=True)
+    return StudyFigure(rows, table, notes, styles, share_y="all", share_x="col", from_zero=True)
 
 
 def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[float, Any], after: str, ax: Any) -> None:
@@ -475,7 +472,7 @@ def sizes(data: FigureData) -> StudyFigure:
     if not table.height:
         notes.append("sizes of models are unknown; give them under models, or with --about when importing")
     rows = [[partial(_draw_sizes, data, part, y, after) for after, _, part in parts] for y in ("error", "value")]
-    return StudyFigure("sizes", rows, table, notes, data.styles, share_y="row", share_x="col")
+    return StudyFigure(rows, table, notes, data.styles, share_y="row", share_x="col")
 
 
 def _draw_sizes(data: FigureData, table: Any, y: str, after: str, ax: Any) -> None:
@@ -521,7 +518,7 @@ def residuals(data: FigureData) -> StudyFigure:
     for score, y in quantities:
         parts = [_rows_unshifted(table, name).filter(pl.col("metric") == score) for name in datasets]
         rows.append([partial(_draw_score, data, part, score, y, not rows) for part in parts])
-    return StudyFigure("residuals", rows, table, notes, data.styles, (2.2, 1.6), share_y="row", share_x="col")
+    return StudyFigure(rows, table, notes, data.styles, (2.2, 1.6), share_y="row", share_x="col")
 
 
 def _draw_score(data: FigureData, table: Any, name: str, y: str, titled: bool, ax: Any) -> None:
@@ -553,7 +550,7 @@ def bins(data: FigureData) -> StudyFigure:
         scores = [(models.filter(pl.col("metric") == name), name) for name in _binned_metrics(table)]
         row: list[Panel | None] = [partial(_draw_score, data, part, name, "value", True) for part, name in scores]
         rows.append([*row, partial(_draw_bin_trend, data, table, after)])
-    return StudyFigure("bins", rows, *_concat_tables(parts), data.styles, size=(2.4, 3.0))
+    return StudyFigure(rows, *_concat_tables(parts), data.styles, size=(2.4, 3.0))
 
 
 def _binned_metrics(table: Any) -> list[str]:
@@ -587,7 +584,7 @@ def loglog(data: FigureData) -> StudyFigure:
     fits = {a: tc.study.log_fits(data.results, metric=data.metric, recalibrator=a) for a in data.recalibrators}
     row = [partial(_draw_log_fits, data, fit, after) for after, fit in fits.items()]
     parts = [(after, fit, fit.frame("lines")) for after, fit in fits.items()]
-    return StudyFigure("loglog", [row], *_concat_tables(parts), data.styles, share_y="row")
+    return StudyFigure([row], *_concat_tables(parts), data.styles, share_y="row")
 
 
 def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
@@ -607,12 +604,12 @@ def _draw_log_fits(data: FigureData, fits: Any, after: str, ax: Any) -> None:
         if slope is not None and np.isfinite(slope):
             ends = np.array([min(error), max(error)])
             ax.plot(ends, 10**intercept * ends**slope, color=style["color"], linewidth=1.4, zorder=4)
-    ax.set(xscale="log", yscale="log", xlabel="Classification error", ylabel=axis_title(data.metric))
+    ax.set(xscale="log", yscale="log")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(FormatStrFormatter("%g"))
         axis.set_minor_locator(NullLocator())
-    data.title(ax, "", after)
+    data.label(ax, "", after)
 
 
 def temperatures(data: FigureData) -> StudyFigure:
@@ -633,7 +630,7 @@ def temperatures(data: FigureData) -> StudyFigure:
     if not table.height:
         raise InputError("the store holds no fitted temperatures; ask for the recalibrator temperature")
     table = table.sort("family", "model")
-    return StudyFigure("temperatures", [[partial(_draw_temperatures, data, table)]], table)
+    return StudyFigure([[partial(_draw_temperatures, data, table)]], table)
 
 
 def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
@@ -663,22 +660,12 @@ def agreement(data: FigureData) -> StudyFigure:
         ax.set_title(data.clean, parse_math=False)
 
     side = max(3.25, 0.3 * len({*table["metric_a"], *table["metric_b"]}) + 1.8)
-    return StudyFigure("agreement", [[draw]], table, coefficients.notes, size=(side, side))
+    return StudyFigure([[draw]], table, coefficients.notes, size=(side, side))
 
 
-FIGURES: dict[str, Callable[[FigureData], StudyFigure]] = {
-    "families": families,  # 1
-    "recalibration": recalibration,  # 2
-    "covariate": covariate,  # 3 and 10
-    "severities": severities,  # 4
-    "sizes": sizes,  # 5
-    "natural": natural,  # 6
-    "residuals": residuals,  # 8
-    "bins": bins,  # 9
-    "loglog": loglog,  # 11
-    "temperatures": temperatures,  # appendix D
-    "agreement": agreement,  # appendix E
-}
+_OF_MODELS = (families, recalibration, covariate, severities, sizes, natural)  # Figures 1 to 6, and 10 (covariate)
+_OF_METRICS = (residuals, bins, loglog, temperatures, agreement)  # Figures 8, 9 and 11, appendices D and E
+FIGURES: dict[str, Callable[[FigureData], StudyFigure]] = {fig.__name__: fig for fig in (*_OF_MODELS, *_OF_METRICS)}
 
 
 def draw_figure(store: Any, name: str, **choice: Any) -> StudyFigure:

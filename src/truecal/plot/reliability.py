@@ -29,6 +29,7 @@ from truecal.plot.display import (
     fill_band,
     fitted_limits,
 )
+from truecal.profile.binning import Cut
 from truecal.profile.profile import check_profile
 from truecal.table import Frame
 from truecal.types import Float64s
@@ -65,8 +66,7 @@ def _histogram_frame(profile: tc.profile.Profile, edges: Float64s) -> Frame:
     rows = profile.count_below(edges.astype(profile.scores.dtype), "left")[0]
     if edges[-1] == 1:
         rows[-1] = profile.rows
-    weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
-    shares = np.diff(np.concatenate([[0.0], np.cumsum(weights)])[rows]) / profile.total[0]
+    shares = np.diff(profile.sums("w", Cut(rows[None], rows[None]))[0]) / profile.total[0]
     return Frame({"left": edges[:-1], "right": edges[1:], "share": shares})
 
 

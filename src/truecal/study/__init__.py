@@ -4,13 +4,7 @@ from truecal.study.analyses.base import Analysis, points
 from truecal.study.analyses.pareto import pareto
 from truecal.study.analyses.rankings import effect_of_recalibration, rank, rank_agreement
 from truecal.study.analyses.shifts import in_and_out, shift
-from truecal.study.analyses.trends import (
-    bin_trend,
-    covariate_trend,
-    error_against_calibration,
-    log_fits,
-    residuals,
-)
+from truecal.study.analyses.trends import bin_trend, covariate_trend, error_against_calibration, log_fits, residuals
 from truecal.study.example import make_example
 from truecal.study.importing import import_table
 from truecal.study.interventions.comparison import compare_interventions

@@ -5,7 +5,6 @@ lines of them can stand for more values than fit in memory. In the schemas, `tit
 "... must be", and `errorMessage` replaces the message of a keyword.
 """
 
-import difflib
 import json
 import os
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from truecal import names
 from truecal.errors import FileError, InputError, extra
 
 Where = tuple[str | int, ...]  # keys and positions that lead to a value
@@ -64,9 +64,8 @@ def _list_problems(error: Any, path: Where) -> list[tuple[Where, str]]:
     if keyword == "additionalProperties":
         options, problems = list(schema["properties"]), []
         for name in [name for name in value if name not in options]:
-            near = difflib.get_close_matches(name, options, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(options)}"
-            problems.append(((*path, name), f"{title} has no option {name!r}; {hint}"))
+            hint = names.did_you_mean(name, options) or f"; known are {', '.join(options)}"
+            problems.append(((*path, name), f"{title} has no option {name!r}{hint}"))
         return problems
     if keyword == "required":
         return [(path, f"{title} needs {name!r}") for name in error.validator_value if name not in value]

@@ -145,8 +145,8 @@ def log_probabilities(model: ExampleModel, x: Array, y: Labels, sets: list[Array
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     logits = []
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # small networks stop before they have converged, as they are meant to
+    # small networks stop before they have converged, as they are meant to
+    with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
         fitted = model.make(seed).fit(x, y)
         for rows in sets:
             if hasattr(fitted, "predict_proba"):

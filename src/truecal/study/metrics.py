@@ -15,10 +15,10 @@ grid holds the whole product over bins from 5 to 100, of which any such 28 are a
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,15 +42,16 @@ GRID = "paper-grid"
 GRID_BINS = (5, 10, 15, 20, 50, 100)  # by choice: numbers of bins of the grid
 SCORES = ("nll", "brier", "error", "confidence")
 MAX_BINS = 100_000  # by choice: more are refused
-_FORMS = {
-    "score": "|".join(SCORES),
-    "ece": r"ece-(?P<scheme>width|mass)-(?P<bins>[0-9]+)-(?P<norm>l1|l2|max)",
-    "debiased": r"debiased-(?P<bins>[0-9]+)-(?P<norm>l1|l2)",
-    "exact": r"exact-(?P<bins>[0-9]+)-(?P<norm>l2)",
-    "sweep": r"sweep-(?P<scheme>width|mass)-(?P<norm>l1|l2|max)",
-    "rank": r"rank-series-(?P<norm>l1|l2)",
-    "nearest": r"nearest-(?P<norm>l1|l2)",
-    "generalized": r"generalized-(?P<norm>l1|max)",
+# form of the names of a kind of metric, and its estimator (None: the mean of a score)
+_FORMS: dict[str, tuple[str, Any]] = {
+    "score": ("|".join(SCORES), None),
+    "ece": (r"ece-(?P<scheme>width|mass)-(?P<bins>[0-9]+)-(?P<norm>l1|l2|max)", tc.BinnedECE),
+    "debiased": (r"debiased-(?P<bins>[0-9]+)-(?P<norm>l1|l2)", tc.DebiasedECE),
+    "exact": (r"exact-(?P<bins>[0-9]+)-(?P<norm>l2)", tc.DebiasedECE),
+    "sweep": (r"sweep-(?P<scheme>width|mass)-(?P<norm>l1|l2|max)", tc.SweepECE),
+    "rank": (r"rank-series-(?P<norm>l1|l2)", tc.RankSeries),
+    "nearest": (r"nearest-(?P<norm>l1|l2)", tc.NearestECE),
+    "generalized": (r"generalized-(?P<norm>l1|max)", tc.GeneralizedECE),
 }
 
 
@@ -82,20 +83,13 @@ class Metric:
     @cache  # noqa: B019 (metrics are few, and small)
     def estimator(self, level: float = 0.95) -> Estimator:
         """Make the estimator of the metric (not for scores); `level` is that of intervals in closed form."""
-        norm, scheme, bins = (cast(Any, part) for part in (self.norm, self.scheme, self.bins))
         if self.kind == "function":
             return FunctionEstimator(names.load_object(self.name))
-        if self.kind in ("debiased", "exact"):
-            correction: Any = "exact" if self.kind == "exact" else "kumar"
-            return tc.DebiasedECE(bins=bins, correction=correction, norm=norm)
-        makers: dict[str, Callable[[], Estimator]] = {
-            "ece": lambda: tc.BinnedECE(bins=bins, scheme=scheme, norm=norm),
-            "generalized": lambda: tc.GeneralizedECE(level=level, norm=norm),
-            "sweep": lambda: tc.SweepECE(scheme=scheme, norm=norm),
-            "rank": lambda: tc.RankSeries(level=level, norm=norm),
-            "nearest": lambda: tc.NearestECE(norm=norm),
-        }
-        return makers[self.kind]()
+        _, make = _FORMS[self.kind]
+        settings = {"bins": self.bins, "scheme": self.scheme, "norm": self.norm, "level": level}
+        settings["correction"] = "exact" if self.kind == "exact" else "kumar"
+        estimator: Estimator = make(**{f.name: settings[f.name] for f in fields(make) if f.name in settings})
+        return estimator
 
 
 @cache
@@ -109,7 +103,7 @@ def parse_metric(name: str) -> Metric:
     if ":" in name:
         names.load_object(name)
         return Metric(name, "function", norm=1.0)
-    matches = ((kind, re.fullmatch(form, name)) for kind, form in _FORMS.items())
+    matches = ((kind, re.fullmatch(form, name)) for kind, (form, _) in _FORMS.items())
     kind, match = next(((kind, match) for kind, match in matches if match), ("", None))
     if match is None:
         raise InputError(
@@ -320,12 +314,8 @@ def diagram(profile: tc.profile.Profile) -> list[dict[str, Any]]:
 
 RESAMPLES = 200  # derived: 1 / sqrt(2 * 200), so that the standard error of a difference is known to 5 %
 RESAMPLED = (
-    "rank-series-l2",
-    "rank-series-l1",
-    "ece-mass-100-l1",
-    "ece-width-15-l1",
-    "debiased-15-l2",
-    "ece-mass-15-l1",
+    *("rank-series-l2", "rank-series-l1", "debiased-15-l2"),
+    *("ece-mass-100-l1", "ece-mass-15-l1", "ece-width-15-l1"),
 )
 _GROUPS = 256  # by choice: groups that more rows are resampled in
 _SEED_PAIRED = 20210615  # by choice: any number, the same for all models

@@ -21,6 +21,7 @@ from truecal.study.read_spec import read_spec
 from truecal.study.rows import Mask, Rows, class_named, held_out, labels_digest, load_rows
 from truecal.study.spec import FIELDS, Options, PredictionFile, Spec
 from truecal.study.store import VERSION, Store, read_json
+from truecal.types import Indices
 from truecal.writing import write_whole
 
 _JOB_OPTIONS = ("lenses", "metrics", "groupings", "intervals", "level")  # beside those of the protocol
@@ -188,12 +189,11 @@ def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Opt
     `rows` are those of the file; None: they are read. A fit that is refused has map None, and the reason among its notes.
     """
     rows = load_rows(source.path, options.columns) if rows is None else rows
-    mask = held_out(rows.labels, options.split.fraction, options.split.seed)
+    mask = _fitted_rows(rows.labels, options)
     weights = None if rows.weights is None else rows.weights[mask]
     recalibrator = names.recalibrator_named(name).of(_recalibration(), input=options.columns.kind)
     facts: dict[str, Any] = {"map": None, "temperature": None}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TruecalWarning)
+    with warnings.catch_warnings(record=True, action="always", category=TruecalWarning) as caught:
         try:
             recalibrator.fit(rows.outputs[mask], rows.labels[mask], weights)
             facts = {"map": recalibrator.to_json(), "temperature": getattr(recalibrator, "temperature_", None)}
@@ -217,6 +217,11 @@ def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Opt
     return fit
 
 
+def _fitted_rows(labels: Indices, options: Options) -> Mask:
+    """Draw the mask (n,) of the rows that recalibrators are fitted on (see `held_out`)."""
+    return held_out(labels, options.split.fraction, options.split.seed)
+
+
 def _recalibration() -> Any:
     """Import truecal.recalibration on use, because it needs scikit-learn."""
     return import_module("truecal.recalibration")
@@ -224,21 +229,6 @@ def _recalibration() -> Any:
 
 # ----------------------------------------------------------------------------------------------------
 # Jobs: one prediction file through all recalibrators, lenses and metrics
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """Which rows of a file are judged, and the recalibrations of them."""
-
-    fraction: float | None  # of the rows, which are left out because recalibrators were fitted on them; None: none are
-    split_seed: int
-    fits: Mapping[str, str]  # by recalibrator, the name of its fit in the store: fits/NAME.json
-
-    def judged_rows(self, rows: Rows) -> Mask:
-        """Return the mask (n,) of the rows that no recalibrator was fitted on; all rows where `fraction` is None."""
-        if self.fraction is None:
-            return np.ones(len(rows), bool)
-        return ~held_out(rows.labels, self.fraction, self.split_seed)
 
 
 @dataclass(frozen=True)
@@ -250,7 +240,12 @@ class Job:
     fit_source: PredictionFile  # `source` itself without recalibrators
     options: Options
     fingerprint: tuple[int, ...]  # of the file `source`
-    protocol: Protocol
+    fits: Mapping[str, str]  # by recalibrator, the name of its fit in the store: fits/NAME.json
+    is_split: bool  # whether the rows that recalibrators were fitted on are left out
+
+    def judged_rows(self, labels: Indices) -> Mask:
+        """Return the mask (n,) of the rows that no recalibrator was fitted on."""
+        return ~_fitted_rows(labels, self.options) if self.is_split else np.ones(len(labels), bool)
 
 
 def make_jobs(spec: Spec) -> list[Job]:
@@ -270,11 +265,10 @@ def make_jobs(spec: Spec) -> list[Job]:
         fit_facts = [fingerprints[fit_source.path], fit_source.key, columns, split]
         fits = {name: _digest([name, *fit_facts]) for name in options.recalibrators}
         is_split = bool(options.recalibrators) and options.shares_rows(source.dataset)
-        fraction = options.split.fraction if is_split else None
-        protocol = Protocol(fraction, options.split.seed, fits)
         file = fingerprints[source.path]
-        facts = {**common, "source": [*source.key, source.family, source.size], "file": file, **asdict(protocol)}
-        jobs.append(Job(_digest(facts), source, fit_source, options, file, protocol))
+        facts = {**common, "source": [*source.key, source.family, source.size], "file": file}
+        name = _digest({**facts, "fits": fits, "split": split if is_split else None})
+        jobs.append(Job(name, source, fit_source, options, file, fits, is_split))
     return jobs
 
 
@@ -343,13 +337,13 @@ def _recalibrate(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | 
 
     Predictions are None where the recalibrator could not be fitted. Raise if the fit is to rows with other labels.
     """
-    mask = job.protocol.judged_rows(rows)
+    mask = job.judged_rows(rows.labels)
     yield "none", None, rows.predictions(mask)
-    for name, file in job.protocol.fits.items():
+    for name, file in job.fits.items():
         path = fits / f"{file}.json"
         read = rows if job.fit_source == job.source else None
         fit = Fit.read(path) if path.is_file() else fit_recalibrator(path, job.fit_source, name, job.options, read)
-        if job.protocol.fraction is not None and fit.labels != labels_digest(rows.labels):
+        if job.is_split and fit.labels != labels_digest(rows.labels):
             raise InputError(f"{job.fit_source.path} has other labels than {job.source.path}; it has changed")
         yield name, fit, fit.apply(rows, mask)
 
@@ -403,7 +397,7 @@ def _study_content(spec: Spec, jobs: Sequence[Job]) -> dict[str, Any]:
         "name": spec.name,
         "study": spec.written,
         "jobs": [job.name for job in jobs],
-        "fits": sorted({fit for job in jobs for fit in job.protocol.fits.values()}),
+        "fits": sorted({fit for job in jobs for fit in job.fits.values()}),
         "clean": {name: clean for name in names if (clean := spec.options.clean_of(name)) != name},
         "covariates": {job.name: spec.covariates_of(job.source) for job in jobs} if spec.covariates else {},
     }

@@ -109,8 +109,7 @@ class Options:
 
     def shares_rows(self, name: str) -> bool:
         """Return whether a dataset has the same rows, in the same order, as its clean one; True for a clean dataset."""
-        dataset = self.dataset(name)
-        return dataset.by is None and (dataset.clean is not None or self.clean_of(name) == name)
+        return self.dataset(name).by is None
 
     def fit_source(self, source: PredictionFile) -> tuple[str, str, float, int]:
         """Return the key (model, dataset, severity, seed) of the file that the recalibrators of a file are fitted on."""

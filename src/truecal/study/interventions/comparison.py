@@ -142,9 +142,7 @@ class InterventionComparison:
 
     plan: Plan
     choice: StrengthChoice
-    results: (
-        polars.DataFrame
-    )  # a row per number: intervention, strength (as text), seed, and the fields of `judging.Number`
+    results: polars.DataFrame  # a row per number: intervention, strength (text), seed, the fields of `judging.Number`
     rows: Mapping[str, int]  # numbers of rows: train, validation, test, and "test originals" they were made from
     notes: tuple[str, ...]
 

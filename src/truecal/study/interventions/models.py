@@ -286,8 +286,7 @@ def recalibrate(kind: str, strength: Strength, learn: Logits, labels: NDArray[np
     `kind` is temperature, bias-corrected-temperature, histogram or histogram-width; `strength` is the number of bins of the last
     two. Returns probabilities (n, classes), and the warnings of the fit as a list of "kind: text".
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TruecalWarning)
+    with warnings.catch_warnings(record=True, action="always", category=TruecalWarning) as caught:
         fitted = _MAKERS[kind](strength).fit(learn, labels)
     return fitted.predict_proba(apply), [f"{kind}: {w.message}" for w in caught]
 
