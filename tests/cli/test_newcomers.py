@@ -219,3 +219,25 @@ def test_two_columns_of_one_model_are_read_in_one_try(truecal, tmp_path):
     pl.DataFrame({"y": y, "p": p}).write_csv(tmp_path / "one.csv")
     one, two = (truecal("measure", tmp_path / f"{name}.csv", "-q").out for name in ("one", "two"))
     assert one == two
+
+
+def test_names_of_columns_with_spaces_and_capitals_are_recognised(truecal, tmp_path):
+    """A clinical file as spreadsheets export it: one try, but for the missing values, and one option for each."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 5, 300).round(4)
+    died = rng.random(300) < p
+    rows = [
+        f"{i // 2};{'fm'[i % 2]};{str(risk).replace('.', ',')};{'dead' if event else 'alive'}"
+        for i, (risk, event) in enumerate(zip(p, died, strict=True))
+    ]
+    (tmp_path / "ward.csv").write_text("\n".join(["Patient-ID;Sex;Predicted risk;30d mortality", *rows]) + "\n")
+    ran = truecal("measure", tmp_path / "ward.csv", "--cluster", "Patient-ID", "--by", "Sex")
+    assert ran.code == 0
+    assert "label '30d mortality' [detected], probabilities 'Predicted risk' [detected]" in ran.err
+    shares = ["N/A" if i % 50 == 0 else f"{100 * risk:.1f}%" for i, risk in enumerate(p)]
+    pl.DataFrame({"Outcome": np.where(died, "yes", "no"), "Predicted probability": shares}).write_csv(
+        tmp_path / "percent.csv"
+    )
+    ran = truecal("measure", tmp_path / "percent.csv")
+    assert ran.err.splitlines()[-1].strip().endswith("percent.csv --percent --drop-null")
+    assert "n = 294" in truecal("measure", tmp_path / "percent.csv", "--percent", "--drop-null").out

@@ -40,10 +40,16 @@ def test_where_the_site_is_the_cluster_its_rows_are_independent():
     assert inside.slope.low == alone.slope.low
 
 
-def test_a_site_without_events_is_refused_by_name():
+def test_a_site_without_events_is_left_out_by_name():
     y = np.where(SITE == "b", 0, Y)
-    with pytest.raises(tc.InputError, match="site b has no events among its 300 rows"):
-        tc.clinical.summary(tc.Predictions.from_probs(P, y, columns={"site": SITE}), by="site")
+    summary = tc.clinical.summary(tc.Predictions.from_probs(P, y, columns={"site": SITE}), by="site")
+    assert "b" not in summary.sites.names
+    assert summary.sites.left_out == {"b": 300}
+    assert summary.sites["a"].slope.value == tc.clinical.summary(PREDS, by="site").sites["a"].slope.value
+    assert any("site b, 300 rows, is left out of the sites" in warning for warning in summary.warnings)
+    by_outcome = tc.Predictions.from_probs(P, Y, columns={"x": np.where(Y, "1", "0")})
+    with pytest.raises(tc.InputError, match="x 0 has no events among its"):
+        tc.clinical.summary(by_outcome, by="x")
     with pytest.raises(tc.InputError, match="no column 'ward'"):
         tc.clinical.summary(PREDS, by="ward")
 

@@ -52,9 +52,23 @@ def test_a_page_of_several_labels_pools_them_and_lists_each(several, tmp_path):
     assert "Class by class" in text
     assert "night" in text
     pooled = tc.measure(several, lens=tc.AllLabels())
-    assert tc.inference.conclude(pooled, tolerance=0.02).sentence in text
+    labels = {name: tc.measure(several, lens=tc.OneClass(name)) for name in several.classes}
+    groups = [
+        tc.inference.GroupError.of(f"label {name}", estimate, adjusted=min(1, 3 * float(estimate.p_value)))
+        for name, estimate in labels.items()
+    ]
+    assert tc.inference.conclude(pooled, tolerance=0.02, groups=groups).sentence in text
     with pytest.raises(tc.InputError, match="one label per row"):
         tc.evaluate([tc.recalibration.BetaCalibration()], several)
+
+
+def test_labels_whose_errors_cancel_are_in_the_headline(tmp_path):
+    rng = np.random.default_rng(1)
+    p = rng.random((2000, 2))
+    preds = tc.Predictions.from_multilabel(p, rng.random((2000, 2)) < p ** [1.5, 0.67], ["spam", "toxic"])
+    text = text_of(tc.report(preds, tmp_path / "page.html", fast=True))
+    assert "2 of 2 groups outside tolerance" in text or "2 of 2 groups are outside it" in text
+    assert "in label " in text
 
 
 def test_the_verdict_says_what_miscalibration_costs_at_the_thresholds(several, tmp_path):

@@ -402,6 +402,20 @@ def test_a_group_outside_the_tolerance_is_in_the_headline(tmp_path):
     assert "most in LU" in re.search(r'class="finding">([^<]*)<', text).group(1)
 
 
+def test_a_group_that_the_search_does_not_list_is_explained(tmp_path):
+    """Finding 7: the search of segments needs more evidence than the table of groups, and the page says so."""
+    rng = np.random.default_rng(3)
+    site = rng.choice(list("abcdef"), 2400)
+    logits = rng.normal(-2.3, 1, 2400)
+    y = rng.random(2400) < 1 / (1 + np.exp(-(logits + 0.5 * (site == "b"))))
+    columns = {"site": site, "sex": rng.choice(["f", "m"], 2400)}
+    preds = tc.Predictions.from_probs(1 / (1 + np.exp(-logits)), y, columns=columns)
+    text = tc.report(preds, tmp_path / "page.html", by=["site", "sex"]).read_text()
+    part = text[text.index('id="segments"') :].partition("</section>")[0]
+    assert "No segment is miscalibrated beyond chance" in part
+    assert "The tables above show site = b to be miscalibrated" in part
+
+
 def test_parts_of_the_page_agree_that_calibration_is_not_rejected(tmp_path):
     """Where the test does not reject, every interval of the page starts at 0, from rows and from a sketch."""
     rng = np.random.default_rng(5)

@@ -63,6 +63,18 @@ def test_no_column_is_cut_off_at_the_width_of_a_screen(browser, page):
     assert wide <= visible + 1
 
 
+def test_axes_of_the_diagram_fit_the_scores(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    watch = tc.Watch()
+    for day in range(1, 4):
+        p = 0.35 * rng.random(2000)
+        watch.update(tc.Predictions.from_probs(p, rng.random(2000) < p), at=f"2026-05-{day:02}")
+    browser.open(report(watch, tmp_path / "low.html"))
+    labels = [label.text for label in browser.all("#reliability .role-axis-label text")]
+    assert {"0", "0.2"} <= set(labels)
+    assert max(map(float, filter(None, labels))) <= 0.4
+
+
 def test_one_group_needs_no_chooser(browser, tmp_path):
     browser.open(report(month(), tmp_path / "one.html"))
     assert browser.all("#group") == []

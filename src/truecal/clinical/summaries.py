@@ -360,6 +360,8 @@ class Sites:
         Summary of each site.
     heterogeneity : dict of str to Heterogeneity
         Of O/E, intercept, slope and c-statistic; empty where fewer than two sites have an estimate.
+    left_out : dict of str to int
+        Rows of the sites that have no summary, because all their outcomes are equal.
 
     See Also
     --------
@@ -370,6 +372,7 @@ class Sites:
     names: tuple[str, ...]
     results: tuple[Clinical, ...]
     heterogeneity: dict[str, Heterogeneity]
+    left_out: dict[str, int] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Clinical:
         """Return the summary of the site of this name; InputError, which lists the names, for another."""
@@ -511,7 +514,8 @@ def summarise_sites(
 ) -> Sites:
     """Summarise a cohort by the values of columns of `preds`, and pool the numbers over sites.
 
-    A site that is one cluster has independent rows. Refuses more than 200 sites, and by name a site whose outcomes are all equal.
+    A site that is one cluster has independent rows. Sites whose outcomes are all equal are left out, and named in `left_out`.
+    Refuses more than 200 sites, and a cohort without any other site.
     """
     columns = (by,) if isinstance(by, str) else tuple(by)
     if not columns:
@@ -520,12 +524,14 @@ def summarise_sites(
     names = groups.names
     if len(names) > _MAX_SITES:
         raise InputError(f"{' x '.join(columns)} has {len(names)} values; group it into at most {_MAX_SITES} first")
+    parts = {name: cohort.take(groups.member == i) for i, name in enumerate(names)}
+    mixed = {name: part for name, part in parts.items() if 0 < part.prevalence < 1}
+    if not mixed:
+        refuse_one_class(parts[names[0]], f"{' x '.join(columns)} {names[0]}")
     results = []
-    for i, name in enumerate(names):
-        part = cohort.take(groups.member == i)
+    for part in mixed.values():
         if part.units is not None and part.patients == 1:  # the site is the cluster: within it, rows are independent
             part = replace(part, units=None)
-        refuse_one_class(part, f"{' x '.join(columns)} {name}")
         # the same draws for every site and for the whole cohort: no number depends on whether `by` is given
         results.append(summarise(part, level, deepcopy(rng)))
     spread = {
@@ -533,7 +539,8 @@ def summarise_sites(
         for name, scale in _POOLED.items()
         if (heterogeneity := pool_sites([getattr(r, name) for r in results], scale, level)) is not None
     }
-    return Sites(columns, names, tuple(results), spread)
+    left_out = {name: part.rows for name, part in parts.items() if name not in mixed}
+    return Sites(columns, tuple(mixed), tuple(results), spread, left_out)
 
 
 def pool_sites(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogeneity | None:
@@ -626,7 +633,8 @@ def summary(
     select : Selection, default None
         Which rows; None is all.
     by : str or sequence of str, default None
-        A column (site, sex), or several: the same numbers for each value, with heterogeneity between them.
+        A column (site, sex), or several: the same numbers for each value, with heterogeneity between them. Values with equal
+        outcomes are left out, with a warning.
     prevalence : float, default None
         Share of events in the population, where the sample was drawn by outcome (case-control).
     rng : int or Generator, default 0
@@ -640,7 +648,8 @@ def summary(
     Raises
     ------
     InputError
-        There are no events or nothing but events (in a site too), one cluster only, or the lens gives several risks per row.
+        There are no events or nothing but events (of all rows, or at every site), one cluster only, or the lens gives several risks
+        per row.
 
     Notes
     -----
@@ -678,4 +687,11 @@ def summary(
     chosen = preds if select is None else select(preds)
     cohort = Cohort.of(chosen, lens, prevalence=prevalence)
     sites = None if by is None else summarise_sites(chosen, cohort, by, level, generator)
-    return summarise(cohort, level, generator, sites)
+    result = summarise(cohort, level, generator, sites)
+    if sites is None:
+        return result
+    notes = [
+        f"{' x '.join(sites.by)} {name}, {digits.count_of(rows, 'row')}, is left out of the sites: all its outcomes are equal"
+        for name, rows in sites.left_out.items()
+    ]
+    return replace(result, warnings=(*result.warnings, *notes))

@@ -95,6 +95,11 @@ class ModelPage(Page):
             "remedies": {name: curve for name, curve in curves.items() if curve is not None},
         }
 
+    @property
+    def flagged(self) -> list[str]:
+        """Names of the groups that are shown to be miscalibrated."""
+        return [group.name for group in self.conclusion.groups if self.conclusion.group_finding(group.name)]
+
     def group_name(self, table: tc.groups.Subgroups, group: str) -> str:
         """Return the name of a group, preceded by "column = " where the page has several tables."""
         return _group_name(table, group, self.groups)
@@ -135,7 +140,7 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
     progress("measuring groups")
     groups = source.subgroups()
     progress("measuring classes")
-    has_classes = source.preds is not None and (source.preds.class_count > 2 or source.preds.multilabel)
+    has_classes = source.preds is not None and (source.preds.class_count > 2 or source.multilabel)
     classes = per_class(source.preds, level=level) if has_classes and source.preds is not None else []
     parts, absent = _compute_slow_parts(source, setting)
     cells, limits, smooth = cells_of(profile), fitted_limits(profile), thin_curve(trusted.curve)
@@ -151,7 +156,7 @@ def gather_model(data: tc.Predictions | tc.Sketch | tc.engines.Scan, **settings:
             head,
             tolerance=setting.tolerance,
             profile=profile,
-            groups=group_errors(groups),
+            groups=[*group_errors(groups), *(label_errors(classes, source) if source.multilabel else ())],
             rows=setting.rows,
             losses=_decision_losses(rows, setting),
         ),
@@ -294,6 +299,13 @@ def group_errors(tables: Sequence[tc.groups.Subgroups]) -> Iterator[tc.inference
             if row["error"] is not None:
                 error = (row["error"], row["low"], row["high"], row["adjusted"], row["direction"])
                 yield tc.inference.GroupError(_group_name(table, row["group"], tables), row["n"], *error)
+
+
+def label_errors(classes: Sequence[Row], source: PageSource) -> Iterator[tc.inference.GroupError]:
+    """Yield the errors of single labels of `per_class`, with p-values adjusted for all labels (Bonferroni), listed or not."""
+    for row in classes:
+        adjusted = min(1.0, (source.class_count or 1) * float(row["estimate"].p_value))
+        yield tc.inference.GroupError.of(f"label {row['name']}", row["estimate"], adjusted=adjusted)
 
 
 def _group_name(table: tc.groups.Subgroups, group: str, tables: Sequence[tc.groups.Subgroups]) -> str:

@@ -129,6 +129,11 @@ class PageSource:
         return self.data if isinstance(self.data, tc.Predictions) else None
 
     @property
+    def multilabel(self) -> bool:
+        """Whether rows have several labels, which are judged together."""
+        return self.preds is not None and self.preds.multilabel
+
+    @property
     def scan(self) -> tc.engines.Scan | None:
         """The scan, None for rows or a sketch."""
         return self.data if isinstance(self.data, tc.engines.Scan) else None

@@ -104,9 +104,9 @@ def choose(
         # a list holds names, which are not free, and no patterns
         candidates = [name for name in free if not (isinstance(outputs, str) and fnmatchcase(name, outputs))]
         not_grouped = [name for name in candidates if name not in by]
-        if any(name.lower() in (*LABELS, *CORRECT) for name in not_grouped):
+        if any(plain_name(name) in (*LABELS, *CORRECT) for name in not_grouped):
             candidates = not_grouped
-        of_confidence = isinstance(outputs, str) and outputs.lower() in CONFIDENCES
+        of_confidence = isinstance(outputs, str) and plain_name(outputs) in CONFIDENCES
         label = _choose_label(candidates, columns, label_like, of_confidence=of_confidence)
     return ColumnChoice(label, probs, logits, named)
 
@@ -136,7 +136,7 @@ def _choose_label(
     confidence in an answer, else follow them. Refuses none, several, and a confidence beside an answer and its true value.
     `columns` are listed in the refusal.
     """
-    correct, truth = ([name for name in free if name.lower() in names] for names in (CORRECT, LABELS))
+    correct, truth = ([name for name in free if plain_name(name) in names] for names in (CORRECT, LABELS))
     labels = (correct or truth) if of_confidence else (truth or correct)
     if len(labels) > 1:
         raise InputError(
@@ -152,7 +152,7 @@ def _choose_label(
             f"no column is named like a label; name it: label= (--label); the columns are {_join_names(columns)}{hint}",
             options=f"--label {candidates[0]}" if candidates else "",
         )
-    answers = [name for name in free if name.lower() in ANSWERS]
+    answers = [name for name in free if plain_name(name) in ANSWERS]
     if of_confidence and not correct and answers:
         raise InputError(
             f"a confidence beside {answers[0]!r} and {labels[0]!r} is that of the answer, not of a class; add a column that says "
@@ -173,7 +173,7 @@ def _choose_outputs(
     """
     for stems, names, is_logits in ((PROB_STEMS, (*SCORES, *CONFIDENCES), False), (LOGIT_STEMS, LOGITS, True)):
         pattern = next((f"{stem}*" for stem in stems if _is_family(free, stem)), None)
-        single = [name for name in free if name.lower() in names]
+        single = [name for name in free if plain_name(name) in names]
         if pattern is None and len(single) > 1:
             raise InputError(
                 f"several columns could be the prediction ({_join_names(single)}); choose: score= (--score), probs= (--probs) or "
@@ -184,7 +184,9 @@ def _choose_outputs(
         if chosen is not None:
             return (None, chosen) if is_logits else (chosen, None)
     prefixes = tuple(stem for stem in PROB_STEMS if stem.endswith("_"))
-    affixed = [name for name in free if name.lower().startswith(prefixes) or name.lower().endswith(SCORE_ENDINGS)]
+    affixed = [
+        name for name in free if plain_name(name).startswith(prefixes) or plain_name(name).endswith(SCORE_ENDINGS)
+    ]
     candidates = affixed if len(affixed) == 1 or score_like is None else score_like(affixed or free)
     if len(candidates) == 1:
         return candidates[0], None
@@ -194,6 +196,15 @@ def _choose_outputs(
         f"(--logits 'z_*'); the columns are {_join_names(columns)}{hint}",
         options=f"--score {candidates[0]}" if candidates else "",
     )
+
+
+def plain_name(name: str) -> str:
+    """Return a name in lower case with "_" for spaces and hyphens, as names of columns are compared.
+
+    >>> plain_name("Predicted Risk")
+    'predicted_risk'
+    """
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def _is_family(columns: Sequence[str], stem: str) -> bool:
@@ -267,9 +278,9 @@ def _suggest_options(values: Sequence[Any]) -> str:
 
 
 def _first_not_number(values: Sequence[Any]) -> tuple[int, str]:
-    """Return row and text of the first value that is not a finite number; row 0 if all are."""
-    rows = (row for row, value in enumerate(values) if not spells_number(str(value)))
-    row = next(rows, 0)
+    """Return row and text of the first value that is not a finite number, and not missing if another is neither."""
+    rows = [row for row, value in enumerate(values) if not spells_number(str(value))]
+    row = next((row for row in rows if str(values[row]).strip().lower() not in NA_WORDS), rows[0] if rows else 0)
     return row, str(values[row])
 
 

@@ -335,7 +335,7 @@ def _build_predictions(table: "nw.DataFrame[Any]", choice: frames.ColumnChoice, 
         normalized=request.normalized,
         judge=request.judge,
     )
-    if request.classes is None and choice.label.lower() in frames.CORRECT and preds.binary:
+    if request.classes is None and frames.plain_name(choice.label) in frames.CORRECT and preds.binary:
         names = ANSWERS if _distinct_values(table[choice.label]) <= {0, 1} else None
     return preds if names is None else replace(preds, classes=check_classes(names, preds.class_count))
 
@@ -345,6 +345,7 @@ def _distinct_values(labels: Any) -> set[object]:
     return {value for value in labels.unique().to_list() if not is_missing(value)}
 
 
+_SEXES = ({"f", "m"}, {"w", "m"}, {"female", "male"}, {"woman", "man"})  # groups, which are no outcome
 _TWO_WORDS = ({"yes", "no"}, {"true", "false"}, {"0", "1"}, {"0.0", "1.0"}, {"y", "n"}, {"t", "f"})
 
 
@@ -412,12 +413,12 @@ def _score_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
 
 
 def _label_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
-    """Return the columns of two distinct values; if just one of them holds a known pair, only that.
+    """Return the columns of two distinct values other than the sexes; if just one of them holds a known pair, only that.
 
     Known are pairs such as yes and no, true and false, or 0 and 1, in any case; missing values do not count.
     """
     unique = {name: {str(v).lower() for v in table[name].drop_nulls().unique().to_list()} for name in names}
-    two = [name for name, values in unique.items() if len(values) == 2]
+    two = [name for name, values in unique.items() if len(values) == 2 and values not in _SEXES]
     words = [name for name in two if unique[name] in _TWO_WORDS]
     return words if len(words) == 1 else two
 

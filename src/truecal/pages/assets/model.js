@@ -76,9 +76,9 @@ function axisOf(title, zoom, more) {
 }
 
 // Where outcomes lie that belong to the scores in view.
-function outcomeDomain() {
-  const rows = binsOf(borders('mass', 10)).filter((row) => row.confidence >= content.limits[0] && row.confidence <= content.limits[1]);
-  const ends = withIntervals(rows).flatMap((row) => [row.low, row.high]);
+function outcomeDomain(drawn) {
+  const inView = (rows) => rows.filter((row) => row.confidence >= content.limits[0] && row.confidence <= content.limits[1]);
+  const ends = [...withIntervals(inView(binsOf(borders('mass', 10)))).flatMap((row) => [row.low, row.high]), ...inView(drawn).map((row) => row.outcome)];
   const curve = curveRows(content.curves.smooth, 'fit').filter(({ x }) => x >= content.limits[0] && x <= content.limits[1]);
   return hull(content.limits, [...ends, ...curve.map(({ y }) => y)]);
 }
@@ -137,7 +137,7 @@ function rowsOf(state) {
 
 function specsOf(state) {
   const shown = PARTS.filter(([name]) => state.show[name] && (name === 'bins' || content.curves[name === 'isotonic' ? name : 'smooth']));
-  const domains = state.zoom === 'fit' ? [content.limits, outcomeDomain()] : [[0, 1], [0, 1]];
+  const domains = state.zoom === 'fit' ? [content.limits, outcomeDomain(binsOf(borders(state.scheme, state.bins)))] : [[0, 1], [0, 1]];
   const axes = {
     scaleX: scaleOf(state.zoom, domains[0]),
     scaleY: scaleOf(state.zoom, domains[1]),

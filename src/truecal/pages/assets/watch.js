@@ -21,7 +21,8 @@ function evidenceSpec({ line, limit }) {
 
 function diagramSpec(group) {
   const parts = ['before', 'after'].flatMap((name) => group[name].map((bin) => ({ name, x: bin.score, y: bin.frequency, rows: bin.rows })));
-  const scale = { domain: [0, 1], nice: false };
+  const ends = parts.flatMap(({ x, y }) => [x, y]);
+  const scale = { domain: [Math.floor(10 * Math.min(...ends)) / 10, Math.ceil(10 * Math.max(...ends)) / 10], nice: false };
   const spec = chartSpec('before_after', { scaleX: scale, scaleY: scale, axisX: probabilityAxis('Score'), axisY: probabilityAxis(content.outcome, AXIS_WIDTH) });
   return { ...spec, datasets: { diagonal: DIAGONAL, parts } };
 }

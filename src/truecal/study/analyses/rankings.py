@@ -395,6 +395,13 @@ def effect_of_recalibration(
     (first, notes), (second, second_notes) = (
         base.points_with_error(results, metric, **selected) for selected in choices
     )
+    shared = [note for note in notes if note in second_notes]
+    notes = shared + [
+        f"{note} ({name!r})"
+        for name, each in ((before, notes), (after, second_notes))
+        for note in each
+        if note not in shared
+    ]
     first = first.rename({"value": "before", "low": "before_low", "high": "before_high"})
     names = {"value": "after", "low": "after_low", "high": "after_high", "error": "error_after", "n": "n_after"}
     paired = first.join(second.rename(names).select(*KEY, *names.values()), on=KEY).sort(KEY)
@@ -426,7 +433,7 @@ def effect_of_recalibration(
     columns = ("error", "error_after", "before", "before_low", "before_high", "after", "after_low", "after_high")
     table = paired.select(*KEY, "family", "size", *columns, "change", "supported", "n")
     tables = {"models": table, "summary": pl.concat([summary, taus], how="horizontal")}
-    return Analysis(tables, tuple(dict.fromkeys([*notes, *second_notes])), metric)
+    return Analysis(tables, tuple(dict.fromkeys(notes)), metric)
 
 
 def _test_changes(part: Any, draws: Any, before: str, after: str) -> Any:
