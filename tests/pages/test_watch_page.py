@@ -73,6 +73,7 @@ def test_axes_of_the_diagram_fit_the_scores(browser, tmp_path):
     labels = [label.text for label in browser.all("#reliability .role-axis-label text")]
     assert {"0", "0.2"} <= set(labels)
     assert max(map(float, filter(None, labels))) <= 0.4
+    assert [entry.text for entry in browser.all("#reliability .role-legend-label text")] == ["before", "after"]
 
 
 def test_one_group_needs_no_chooser(browser, tmp_path):
