@@ -246,7 +246,9 @@ def fit_small(axes: Sequence[Any]) -> None:
             if text.get_text():
                 text.set_text(wrap(text.get_text(), inches, text.get_size()))
     if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine | None):
-        figure.set_layout_engine("tight", pad=0.4)  # at each draw: letters are wider at some resolutions of a saved file
+        figure.set_layout_engine(
+            "tight", pad=0.4
+        )  # at each draw: letters are wider at some resolutions of a saved file
 
 
 def _share_of_figure(ax: Any) -> tuple[float, float]:
