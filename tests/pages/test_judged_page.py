@@ -1,6 +1,7 @@
 """Pages of rows with a judge, of several labels per row, and of thresholds that the user acts at."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,8 +55,8 @@ def test_a_page_of_several_labels_pools_them_and_lists_each(several, tmp_path):
     pooled = tc.measure(several, lens=tc.AllLabels())
     labels = {name: tc.measure(several, lens=tc.OneClass(name)) for name in several.classes}
     groups = [
-        tc.inference.GroupError.of(f"label {name}", estimate, adjusted=min(1, 3 * float(estimate.p_value)))
-        for name, estimate in labels.items()
+        replace(tc.inference.GroupError.of(f"label {name}", e), p_value=min(1, 3 * float(e.p_value)))
+        for name, e in labels.items()
     ]
     assert tc.inference.conclude(pooled, tolerance=0.02, groups=groups).sentence in text
     with pytest.raises(tc.InputError, match="one label per row"):

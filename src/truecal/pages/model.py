@@ -305,7 +305,7 @@ def label_errors(classes: Sequence[Row], source: PageSource) -> Iterator[tc.infe
     """Yield the errors of single labels of `per_class`, with p-values adjusted for all labels (Bonferroni), listed or not."""
     for row in classes:
         adjusted = min(1.0, (source.class_count or 1) * float(row["estimate"].p_value))
-        yield tc.inference.GroupError.of(f"label {row['name']}", row["estimate"], adjusted=adjusted)
+        yield replace(tc.inference.GroupError.of(f"label {row['name']}", row["estimate"]), p_value=adjusted)
 
 
 def _group_name(table: tc.groups.Subgroups, group: str, tables: Sequence[tc.groups.Subgroups]) -> str:
