@@ -210,6 +210,8 @@ def fit_logistic(
     InputError
         The design is not a matrix with one row per target.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> fit = fit_logistic(np.ones((4, 1)), np.array([0.0, 1.0, 1.0, 1.0]))
     >>> bool(np.isclose(fit.coefficients[0], np.log(3))), fit.converged

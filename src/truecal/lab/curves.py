@@ -72,6 +72,8 @@ class ScoreCurve(ABC):
         InputError
             If the curve is not strictly increasing and does not define its intervals, as `Steps` does.
 
+        Examples
+        --------
         >>> Power(2.0).merged()
         []
         """
@@ -499,6 +501,8 @@ class Steps(ScoreCurve):
         list of tuple
             For each distinct value, its half-open intervals (low, high), from 0.0 to infinity.
 
+        Examples
+        --------
         >>> Steps((0.3, 0.6), (0.1, 0.5, 0.1)).merged()
         [((0.0, 0.3), (0.6, inf)), ((0.3, 0.6),)]
         """

@@ -210,6 +210,8 @@ class World:
         InputError
             If the true curve is neither strictly increasing nor `Steps`.
 
+        Examples
+        --------
         >>> from truecal.lab import Power, Uniform
         >>> World(Uniform(), Power(2.0)).perfectly_recalibrated().true_error()
         0.0
@@ -294,6 +296,8 @@ class World:
         World
             A world whose true error is 0: the null hypothesis of a test of calibration.
 
+        Examples
+        --------
         >>> from truecal.lab import Power, Uniform
         >>> World(Uniform(), Power(2.0)).with_calibrated_outcomes().true_error()
         0.0

@@ -65,6 +65,8 @@ class Cut:
         Cut
             Without a fraction; the cut itself where none splits a group.
 
+        Examples
+        --------
         >>> cut = Cut(np.array([[2, 2]]), np.array([[6, 6]]), np.array([[0.25, 0.5]])).keep_ties()
         >>> cut.below, cut.fraction
         (array([[2, 6]]), None)

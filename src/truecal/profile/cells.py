@@ -189,6 +189,8 @@ class Tally:
         weights : ndarray of shape (n,), default None
             Non-negative weights.
 
+        Examples
+        --------
         >>> tally = Tally()
         >>> tally.add(np.array([0.25, 0.75]), np.array([0, 1], np.uint8))
         >>> tally.sums[:2].sum(axis=1)  # rows and ones

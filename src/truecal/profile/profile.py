@@ -227,6 +227,8 @@ class Profile(SortedRows):
         InputError
             Rows belong to clusters.
 
+        Examples
+        --------
         >>> Profile.from_arrays([0.5, 0.2], [0, 1]).refuse_dependent("pass single rows")
         """
         if not self.independent:
@@ -341,6 +343,8 @@ class Profile(SortedRows):
         cut : Cut
             One cut, shape (batch or 1, 1).
 
+        Examples
+        --------
         >>> profile = Profile.from_arrays([0.5, 0.25], [0, 1])
         >>> profile.sums("c", profile.whole())
         array([[0.75]])
