@@ -107,6 +107,7 @@ __all__ = sorted([*_FOLDER_OF, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name or module on first use; `__version__` is that of the installed package."""
     if name == "__version__":
         from importlib.metadata import version
 
@@ -135,4 +136,5 @@ def _import(folder: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """List the public names."""
     return list(__all__)

@@ -75,6 +75,11 @@ class TruecalError(Exception):
     """Base class of all errors that truecal raises. Control characters in messages are escaped, long messages shortened."""
 
     def __init__(self, message: object = "") -> None:
+        """Store a message with control characters escaped, cut to the largest length with its number of characters.
+
+        >>> str(TruecalError("a" + chr(7))) == "a" + chr(92) + "x07"
+        True
+        """
         text = "\n".join(map(printable, str(message).split("\n")))
         super().__init__(
             text if len(text) <= _MAX_MESSAGE else f"{text[: _MAX_MESSAGE - 40]} ... ({len(text):,} characters)"
@@ -88,6 +93,7 @@ class InputError(TruecalError, ValueError):
     """
 
     def __init__(self, message: object = "", *, options: str = "") -> None:
+        """Store a message, and `options`, those of the command line that remedy it."""
         super().__init__(message)
         self.options = options
 

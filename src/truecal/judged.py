@@ -125,6 +125,9 @@ class JudgedEstimate(Estimate):
     accuracy: tuple[float, float, float] = (0.0, 0.0, 1.0)
 
     def __str__(self) -> str:
+        """Write the estimate, then the number of trusted labels, what they are worth with the judge, and the outcome rate with its
+        interval.
+        """
         rate, low, high = self.accuracy
         return (
             f"{super().__str__()}\n{self.trusted:,} trusted labels with the judge are worth {self.worth:,.0f}; "
@@ -440,6 +443,9 @@ def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float
     """Fit a logistic regression with ridge penalty 1 on all coefficients by at most 30 Newton steps, shape (k,).
 
     `design` (n, k) has its own column of ones; 0/1 `outcomes` and `weights` have shape (n,).
+
+    >>> _fit_ridge(np.ones((4, 1)), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4)).round(6)
+    array([0.])
     """
     coefficients = np.zeros(design.shape[1])
     for _ in range(30):

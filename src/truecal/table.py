@@ -66,6 +66,7 @@ class Frame:
     __hash__ = None  # type: ignore[assignment]  # compared by value
 
     def __init__(self, columns: Mapping[str, Iterable[Any]]) -> None:
+        """Store columns by name as arrays; refuse columns of different lengths."""
         self._columns = {str(name): _to_column(values, str(name)) for name, values in columns.items()}
         lengths = {name: len(values) for name, values in self._columns.items()}
         if len(set(lengths.values())) > 1:
@@ -148,6 +149,7 @@ class Frame:
     @overload
     def __getitem__(self, key: int) -> dict[str, Any]: ...
     def __getitem__(self, key: str | int) -> Column | dict[str, Any]:
+        """Return the column of a name, or the row at a position as a dict by column name."""
         if isinstance(key, str):
             if key not in self._columns:
                 raise InputError(f"there is no column {key!r}; the columns are {', '.join(self.columns) or 'none'}")
@@ -155,17 +157,37 @@ class Frame:
         return {name: _python_value(values[key]) for name, values in self._columns.items()}
 
     def __contains__(self, name: object) -> bool:
+        """Return whether there is a column of this name.
+
+        >>> "a" in Frame({"a": [1]})
+        True
+        """
         return name in self._columns
 
     def __len__(self) -> int:
+        """Return the number of rows.
+
+        >>> len(Frame({"a": [1, 2]}))
+        2
+        """
         return len(next(iter(self._columns.values()), ()))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Iterate over the rows, each a dict by column name.
+
+        >>> list(Frame({"a": [1, 2]}))
+        [{'a': 1}, {'a': 2}]
+        """
         names = self.columns
         for row in zip(*(values.tolist() for values in self._columns.values()), strict=True):
             yield dict(zip(names, row, strict=True))
 
     def __eq__(self, other: object) -> bool:
+        """Return whether names, order and values of the columns are equal, NaN equal to NaN; also for a mapping of columns.
+
+        >>> Frame({"a": [1.0]}) == {"a": [1.0]}
+        True
+        """
         if not isinstance(other, (Frame, Mapping)):
             return NotImplemented
         frame = Frame.of(other)
@@ -310,6 +332,7 @@ class Frame:
         return [list(self.columns), *([_cell_text(value) for value in row.values()] for row in self)]
 
     def __repr__(self) -> str:
+        """Write the table as text; of a long one the first and last rows, and their number."""
         cells = self._cells()
         if len(self) <= 2 * _SHOWN:
             return "\n".join(_align_cells(cells))
@@ -356,6 +379,7 @@ class Tabular(ABC):
         return _notebook_html(self._headline(), self.frame(), getattr(self, "warnings", ()))
 
     def __repr__(self) -> str:
+        """Return the name of the class and its headline in one line, cut to the longest line."""
         line = f"{type(self).__name__}: {self._headline()}"
         return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 1] + "…"
 

@@ -52,7 +52,11 @@ class NumberRange(click.FloatRange):
     """A number within limits; NaN is refused too, which `click.FloatRange` accepts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse a number in the range; NaN is refused too."""
+        """Parse a number in the range; NaN is refused too.
+
+        >>> NumberRange(0, 1).convert("0.5", None, None)
+        0.5
+        """
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number from {self.min} to {self.max}.", param, ctx)
@@ -65,10 +69,15 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "text"
 
     def __init__(self, parse: Callable[[str], Any], description: str) -> None:
+        """Store the function that parses a word, raising ValueError, and the description of valid words for the error."""
         self.parse, self.description = parse, description
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse text by the function of the type; a ValueError becomes a usage error."""
+        """Parse text by the function of the type; a ValueError becomes a usage error.
+
+        >>> Parsed(float, "a number").convert("0.5", None, None)
+        0.5
+        """
         try:
             return self.parse(value) if isinstance(value, str) else value
         except InputError:  # its own message is more precise
@@ -78,7 +87,11 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def parse_numbers(text: str) -> list[float]:
-    """Parse numbers separated by commas; raise ValueError for anything else."""
+    """Parse numbers separated by commas; raise ValueError for anything else.
+
+    >>> parse_numbers("0.05,0.1")
+    [0.05, 0.1]
+    """
     return [float(word) for word in text.split(",")]
 
 
@@ -86,6 +99,7 @@ class OutputPath(click.Path):
     """A file to write; "-" is standard output. With `folder` also a folder; the command then tests whether it can be written."""
 
     def __init__(self, *, folder: bool = False) -> None:
+        """Take the name of a file, or with `folder` of a folder."""
         super().__init__()
         self.folder = folder
 
@@ -206,6 +220,9 @@ def _settings(hint: Any) -> dict[str, Any]:
     """Return the keywords of a click parameter for an annotation: type, is_flag or multiple.
 
     `X | None` is as X, tuple[X, ...] is multiple, a Literal is a choice, and the second argument of Annotated is the type.
+
+    >>> _settings(int | None), _settings(bool), _settings(tuple[str, ...])
+    ({'type': <class 'int'>}, {'is_flag': True}, {'type': <class 'str'>, 'multiple': True})
     """
     kind, parts = get_origin(hint), get_args(hint)
     if kind is Annotated:

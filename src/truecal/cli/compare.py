@@ -20,7 +20,11 @@ from truecal.table import Frame
 
 
 def _parse_model(text: str) -> tuple[str, str]:
-    """Parse NAME=COLUMNS; raise ValueError if either is empty."""
+    """Parse NAME=COLUMNS; raise ValueError if either is empty.
+
+    >>> _parse_model("a=pa_*")
+    ('a', 'pa_*')
+    """
     name, _, columns = text.partition("=")
     if not name or not columns:
         raise ValueError(text)

@@ -28,7 +28,11 @@ from truecal.predictions import Selection, files, readers
 
 
 def _parse_class_names(text: str) -> list[str]:
-    """Return class names separated by commas, or those in the file of "@FILE", one per line."""
+    """Return class names separated by commas, or those in the file of "@FILE", one per line.
+
+    >>> _parse_class_names("cat, dog")
+    ['cat', 'dog']
+    """
     if not text.startswith("@"):
         return [name.strip() for name in text.split(",")]
     return read_text(text[1:], "class names").splitlines()
@@ -44,7 +48,11 @@ def read_text(file: str, content: str) -> str:
 
 
 def parse_pairs(text: str) -> dict[str, str]:
-    """Parse "NAME=VALUE,..." to values by name; raise ValueError for a name that is empty or repeated, as without "="."""
+    """Parse "NAME=VALUE,..." to values by name; raise ValueError for a name that is empty or repeated, as without "=".
+
+    >>> parse_pairs("likely=0.8,unsure=0.5")
+    {'likely': '0.8', 'unsure': '0.5'}
+    """
     pairs = [part.rpartition("=") for part in text.split(",")]
     values = {name.strip(): value for name, _, value in pairs}
     if "" in values or len(values) < len(pairs):
@@ -53,12 +61,20 @@ def parse_pairs(text: str) -> dict[str, str]:
 
 
 def _parse_numbers_by_name(text: str) -> dict[str, float]:
-    """Parse "likely=0.8,unsure=0.5" to numbers by name."""
+    """Parse "likely=0.8,unsure=0.5" to numbers by name.
+
+    >>> _parse_numbers_by_name("likely=0.8,unsure=0.5")
+    {'likely': 0.8, 'unsure': 0.5}
+    """
     return {name: float(value) for name, value in parse_pairs(text).items()}
 
 
 def _parse_limits(text: str) -> tuple[float, float] | None:
-    """Parse LOW:HIGH, where a missing end is infinite; None if the text is no interval, or ":" alone."""
+    """Parse LOW:HIGH, where a missing end is infinite; None if the text is no interval, or ":" alone.
+
+    >>> _parse_limits("0.5:1"), _parse_limits("40:"), _parse_limits("a:b"), _parse_limits(":")
+    ((0.5, 1.0), (40.0, inf), None, None)
+    """
     low, colon, high = text.partition(":")
     try:
         return (float(low or -inf), float(high or inf)) if colon and text != ":" else None
@@ -67,7 +83,11 @@ def _parse_limits(text: str) -> tuple[float, float] | None:
 
 
 def _parse_scale(text: str) -> dict[str, tuple[float, float]]:
-    """Parse an answer scale such as "low=0:0.33,high=0.66:1" to (low, high) by word; raise ValueError for infinite limits."""
+    """Parse an answer scale such as "low=0:0.33,high=0.66:1" to (low, high) by word; raise ValueError for infinite limits.
+
+    >>> _parse_scale("low=0:0.33,high=0.66:1")
+    {'low': (0.0, 0.33), 'high': (0.66, 1.0)}
+    """
     scale = {word: _parse_limits(span) or (-inf, inf) for word, span in parse_pairs(text).items()}
     if inf in {abs(limit) for limits in scale.values() for limit in limits}:
         raise ValueError(text)
@@ -88,12 +108,20 @@ Norm = Annotated[float, NumberRange(1)]  # inf is the maximum
 
 
 def classes_by_word(preds: "tc.Predictions") -> dict[str, object]:
-    """Map the text of every class to the class; indices where classes have no names."""
+    """Map the text of every class to the class; indices where classes have no names.
+
+    >>> classes_by_word(tc.Predictions.from_probs([0.2], [0]))
+    {'0': 0, '1': 1}
+    """
     return {str(name): name for name in preds.classes or range(preds.class_count)}
 
 
 def selected_columns(select: Sequence[str]) -> tuple[str, ...]:
-    """List the columns that --select names, without repeats, "label" and "output"."""
+    """List the columns that --select names, without repeats, "label" and "output".
+
+    >>> selected_columns(["site=a", "output=0.5:1", "age=40:", "site=b"])
+    ('site', 'age')
+    """
     return tuple(
         dict.fromkeys(name for word in select if (name := _split_selection(word)[0]) not in ("label", "output"))
     )
@@ -104,6 +132,9 @@ def parse_selection(select: Sequence[str], classes: Mapping[str, object], kinds:
 
     `classes` are the classes by their text; `kinds` is the numpy kind of every column ("U" if absent), which says whether LOW:HIGH
     is a range.
+
+    >>> print(parse_selection(["label=dog", "age=40:65"], {"dog": "dog"}, {"age": "i"}))
+    label is dog and age in [40, 65]
     """
     selection = None
     for word in select:
@@ -125,7 +156,11 @@ def parse_selection(select: Sequence[str], classes: Mapping[str, object], kinds:
 
 
 def _split_selection(word: str) -> tuple[str, str]:
-    """Split NAME=VALUES of --select at the first "="; refuse an empty part."""
+    """Split NAME=VALUES of --select at the first "="; refuse an empty part.
+
+    >>> _split_selection("site=a,b")
+    ('site', 'a,b')
+    """
     name, _, values = word.partition("=")
     if not name or not values:
         raise InputError(
@@ -135,7 +170,11 @@ def _split_selection(word: str) -> tuple[str, str]:
 
 
 def _typed_value(column: str, word: str, kind: str) -> object:
-    """Convert text to the type of a column by its dtype kind: bool ("b"), float ("i", "u", "f"), else text."""
+    """Convert text to the type of a column by its dtype kind: bool ("b"), float ("i", "u", "f"), else text.
+
+    >>> _typed_value("age", "40", "i"), _typed_value("smoker", "True", "b"), _typed_value("site", "40", "U")
+    (40.0, True, '40')
+    """
     if kind == "b":
         if word.lower() not in ("true", "false"):
             raise InputError(f"column {column!r} holds true and false; select one of them, not {word!r}")
@@ -147,7 +186,11 @@ def _typed_value(column: str, word: str, kind: str) -> object:
 
 
 def make_lens(word: str, classes: Mapping[str, object]) -> "tc.lenses.Lens | None":
-    """Make the lens of --lens, None for "auto", which leaves the choice to the library; `classes` are the classes by their text."""
+    """Make the lens of --lens, None for "auto", which leaves the choice to the library; `classes` are the classes by their text.
+
+    >>> make_lens("top-5", {}), make_lens("class=3", {"3": 3}), make_lens("auto", {})
+    (TopK(k=5), OneClass(name=3), None)
+    """
     if word.startswith("grouping="):
         return _read_grouping(word.removeprefix("grouping="), classes)
     lens: tc.lenses.Lens | None = None if word == "auto" else names.lens_named(word, classes).of(tc.lenses)
@@ -210,7 +253,11 @@ class EstimatorOptions:
 def make_estimator(
     name: str, *, bins: int | None = None, scheme: str | None = None, norm: float | None = None
 ) -> "tc.estimators.Estimator":
-    """Make an estimator by its word with the settings that are not None; refuse a setting that it does not have."""
+    """Make an estimator by its word with the settings that are not None; refuse a setting that it does not have.
+
+    >>> make_estimator("binned", bins=10)
+    BinnedECE(bins=10, scheme='width', norm=1, ties='keep', closed='left')
+    """
     named = names.estimator_named(name)
     settings = {"bins": bins, "scheme": scheme, "norm": norm}
     options = {option: value for option, value in settings.items() if value is not None}
@@ -244,12 +291,17 @@ class OutputColumns:
     logits: str | None = None
 
     def __post_init__(self) -> None:
+        """Refuse more than one of --score, --probs and --logits."""
         if sum(column is not None for column in (self.score, self.probs, self.logits)) > 1:
             raise click.UsageError("--score, --probs and --logits exclude each other; give one")
 
     @property
     def probabilities(self) -> str | list[str] | None:
-        """Column, pattern or list of columns of probabilities: --probs (split at commas unless a pattern), else --score."""
+        """Column, pattern or list of columns of probabilities: --probs (split at commas unless a pattern), else --score.
+
+        >>> OutputColumns(probs="p_*").probabilities, OutputColumns(probs="cat,dog").probabilities
+        ('p_*', ['cat', 'dog'])
+        """
         if self.probs is not None and "," in self.probs and "*" not in self.probs:
             return self.probs.split(",")
         return self.probs if self.score is None else self.score
@@ -299,12 +351,20 @@ class PlainFile(OutputColumns):
 
     @property
     def file(self) -> str:
-        """The only file, or the first."""
+        """The only file, or the first.
+
+        >>> PlainFile(files=("a.csv", "b.csv")).file
+        'a.csv'
+        """
         return self.files[0]
 
     @property
     def name(self) -> str:
-        """Name of the input for messages: that of a file, the pattern or folder as typed, "standard input", or "3 files"."""
+        """Name of the input for messages: that of a file, the pattern or folder as typed, "standard input", or "3 files".
+
+        >>> PlainFile(files=("a.csv", "b.csv")).name, PlainFile(files=("-",)).name, PlainFile(files=("logs/*.csv",)).name
+        ('2 files', 'standard input', 'logs/*.csv')
+        """
         if len(self.files) != 1:
             return f"{len(self.files)} files"
         if self.file == "-":
@@ -313,7 +373,11 @@ class PlainFile(OutputColumns):
 
     @property
     def scans(self) -> bool:
-        """Whether files are scanned: with an engine, several files, an address, a folder or a pattern."""
+        """Whether files are scanned: with an engine, several files, an address, a folder or a pattern.
+
+        >>> PlainFile(files=("a.csv",)).scans, PlainFile(files=("a.csv", "b.csv")).scans, PlainFile(files=("logs/*.csv",)).scans
+        (False, True, True)
+        """
         if self.engine or len(self.files) > 1 or "://" in self.file:
             return True
         return Path(self.file).is_dir() or (has_magic(self.file) and not Path(self.file).exists())
@@ -427,6 +491,9 @@ def _positive_is_assumed(preds: "tc.Predictions") -> bool:
     """Whether the positive class is the second in alphabetical order only: names are none of `_POSITIVE_LAST`.
 
     False without class names and for answers.
+
+    >>> _positive_is_assumed(tc.Predictions.from_probs([0.2, 0.8], ["cat", "dog"]))
+    True
     """
     if preds.classes is None or preds.of_answers:
         return False

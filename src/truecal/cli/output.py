@@ -69,12 +69,20 @@ class Reply:
 
     @property
     def gate(self) -> str:
-        """PASS or FAIL and why; empty without a gate."""
+        """PASS or FAIL and why; empty without a gate.
+
+        >>> Reply("measure", {}, "").gate
+        ''
+        """
         return "" if self.conclusion is None else str(self.conclusion.gate)
 
     @property
     def exit_code(self) -> int:
-        """1 if a gate failed, else 0."""
+        """1 if a gate failed, else 0.
+
+        >>> Reply("measure", {}, "").exit_code, Reply("measure", {}, "", failed=True).exit_code
+        (0, 1)
+        """
         return int(self.failed or (self.conclusion is not None and self.conclusion.passed is False))
 
     @property
@@ -93,25 +101,45 @@ class Reply:
 
 
 def _text(answer: Reply) -> str:
-    """Return the text of a reply with its gate as the last line, control characters escaped."""
+    """Return the text of a reply with its gate as the last line, control characters escaped.
+
+    >>> _text(Reply("measure", {}, "error 0.1"))
+    'error 0.1'
+    """
     text = f"{answer.text}\n{answer.gate}" if answer.gate else answer.text
     return "\n".join(map(printable, text.split("\n")))  # names of files and groups cannot steer a terminal
 
 
 def _json(answer: Reply) -> str:
-    """Return a reply as a JSON document: schema, version, content, and the conclusion if there is one."""
+    """Return a reply as a JSON document: schema, version, content, and the conclusion if there is one.
+
+    >>> print(_json(Reply("measure", {"n": 3}, "")))
+    {
+      "schema": "truecal.measure",
+      "version": 1,
+      "n": 3
+    }
+    """
     conclusion = {} if answer.conclusion is None else {"conclusion": answer.conclusion.to_dict()}
     document = {"schema": f"truecal.{answer.kind}", "version": 1, **plain({**answer.content, **conclusion})}
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
 
 def _line(answer: Reply) -> str:
-    """Return one line per verdict: "PASS name: sentence"."""
+    """Return one line per verdict: "PASS name: sentence".
+
+    >>> print(_line(Reply("measure", {}, "", [Statement("day", "error 0.1", {}, True)])))
+    PASS day: error 0.1
+    """
     return "\n".join(f"{_verdict_word(s.passed)}{printable(s.name)}: {printable(s.sentence)}" for s in answer.verdicts)
 
 
 def _verdict_word(passed: bool | None) -> str:
-    """Return "PASS ", "FAIL " or ""."""
+    """Return the word that precedes the name of a statement, with a space: "PASS ", "FAIL " or, for None, "".
+
+    >>> _verdict_word(True), _verdict_word(False), _verdict_word(None)
+    ('PASS ', 'FAIL ', '')
+    """
     return "" if passed is None else "PASS " if passed else "FAIL "
 
 
@@ -140,12 +168,20 @@ def _github(answer: Reply) -> str:
 
 
 def _escape_message(text: str) -> str:
-    """Escape the message of a GitHub workflow command."""
+    r"""Escape the message of a GitHub workflow command.
+
+    >>> _escape_message("50%\nof")
+    '50%25%0Aof'
+    """
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _escape_property(text: str) -> str:
-    """Escape a property of a GitHub workflow command."""
+    """Escape a property of a GitHub workflow command.
+
+    >>> _escape_property("a:b,c")
+    'a%3Ab%2Cc'
+    """
     return _escape_message(text).replace(":", "%3A").replace(",", "%2C")
 
 
@@ -166,7 +202,11 @@ def _junit(answer: Reply) -> str:
 
 
 def _xml_characters(text: str) -> str:
-    """Replace the characters that XML forbids."""
+    """Replace the characters that XML forbids, such as most control characters, by U+FFFD.
+
+    >>> _xml_characters("a" + chr(0)) == "a" + chr(0xFFFD)
+    True
+    """
     return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
@@ -194,12 +234,20 @@ def _prometheus(answer: Reply) -> str:
 
 
 def _label_name(column: str) -> str:
-    """Return a label name of ASCII letters, digits and underscores that begins with no digit."""
+    """Return a label name of ASCII letters, digits and underscores that begins with no digit.
+
+    >>> _label_name("3rd site"), _label_name("site")
+    ('_3rd_site', 'site')
+    """
     return re.sub(r"^(?=\d)", "_", re.sub(r"\W", "_", column, flags=re.ASCII))
 
 
 def _escape_label(text: str) -> str:
-    """Escape the value of a Prometheus label."""
+    """Escape the value of a Prometheus label.
+
+    >>> _escape_label('"') == chr(92) + '"'  # a backslash before it
+    True
+    """
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

@@ -28,7 +28,11 @@ _ONE_CLASS = "a class-wise scan has one sketch per class; judge one class with -
 
 
 def is_sketch(file: str) -> bool:
-    """Whether an .npz file holds a sketch, and not arrays of predictions; False for other or missing files."""
+    """Whether an .npz file holds a sketch, and not arrays of predictions; False for other or missing files.
+
+    >>> is_sketch("missing.npz"), is_sketch("table.csv")
+    (False, False)
+    """
     if not file.endswith(".npz") or not Path(file).is_file():
         return False
     return str(files.read_arrays(Path(file)).get("format")) == "truecal.sketch"
@@ -126,7 +130,11 @@ def _pooling_notes(source: PlainFile, files: Sequence[str], has_models: bool) ->
 
 
 def _class_words(source: PlainFile) -> list[str]:
-    """Return the classes that --lens and --select name, as text."""
+    """Return the classes that --lens and --select name, as text.
+
+    >>> _class_words(PlainFile(files=("a.csv",), select=("label=cat,dog",), lens="class=fox"))
+    ['cat', 'dog', 'fox']
+    """
     selected = [word.partition("=")[2].split(",") for word in source.select if word.startswith("label=")]
     return [*(name for words in selected for name in words), *filter(None, [names.class_of(source.lens)])]
 
@@ -134,7 +142,11 @@ def _class_words(source: PlainFile) -> list[str]:
 def _scan_classes(
     classes: list[str] | None, words: Sequence[str], numeric: bool
 ) -> tuple[Sequence[object] | None, dict[str, object]]:
-    """Return the classes of a scan (None: class indices), and the classes by their text; `words` are those that options name."""
+    """Return the classes of a scan (None: class indices), and the classes by their text; `words` are those that options name.
+
+    >>> _scan_classes(None, ["3"], True), _scan_classes(["0", "1"], [], True), _scan_classes(["cat"], [], False)
+    ((None, {'3': 3}), ([0, 1], {'0': 0, '1': 1}), (['cat'], {'cat': 'cat'}))
+    """
     if classes is None:
         return None, {word: int(word) for word in words if word.isdigit()}
     if numeric and all(name.lstrip("-").isdigit() for name in classes):
@@ -158,7 +170,11 @@ def group_by(scan: "tc.engines.Scan", columns: Sequence[str]) -> "tc.engines.Sca
 
 
 def sketch_files(name: str) -> list[str]:
-    """Return an .npz file itself, or all .npz files below a folder, sorted; none for another file."""
+    """Return an .npz file itself, or all .npz files below a folder, sorted; none for another file.
+
+    >>> sketch_files("day.npz"), sketch_files("day.csv")
+    (['day.npz'], [])
+    """
     path = Path(name)
     if path.suffix == ".npz" and not path.is_dir():
         return [name]

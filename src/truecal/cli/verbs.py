@@ -29,9 +29,13 @@ class LazyGroup(click.Group):
     """A group that imports the module of a verb on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the names of all commands, without importing them."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command of this name and apply its settings file; None, or a usage error with similar names, for an unknown
+        one.
+        """
         if cmd_name not in VERBS:
             if not ctx.resilient_parsing and not cmd_name.startswith("-"):
                 ctx.fail(f"there is no verb {cmd_name!r}{names.did_you_mean(cmd_name, VERBS)}")
@@ -41,6 +45,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the section "Commands" of the help: each name with its line in VERBS."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
 

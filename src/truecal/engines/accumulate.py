@@ -64,6 +64,7 @@ class Accumulator:
     """
 
     def __init__(self, *, lens: Lens | None = None, classes: Sequence[object] | None = None) -> None:
+        """Start without rows; refuse lenses of several scores per row and classes that are no list of names."""
         refuse_many(lens)
         self.lens = lens
         if classes is not None and not hasattr(classes, "__len__"):
@@ -73,7 +74,13 @@ class Accumulator:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all rows and what was judged; `lens` and `classes` stay."""
+        """Forget all rows and what was judged; `lens` and `classes` stay.
+
+        >>> import truecal as tc
+        >>> accumulator = Accumulator()
+        >>> accumulator.update([0, 1], [0.2, 0.8]); accumulator.reset(); accumulator.rows
+        0
+        """
         with self._lock:
             self._subject: _Subject | None = None  # lens and first row of earlier batches
             self._tally = Tally()
@@ -173,14 +180,26 @@ class Accumulator:
 
     @property
     def sketch(self) -> tc.Sketch:
-        """Sketch of all rows counted so far, merged ones included; later updates do not change it."""
+        """Sketch of all rows counted so far, merged ones included; later updates do not change it.
+
+        >>> import truecal as tc
+        >>> accumulator = Accumulator()
+        >>> accumulator.update([0, 1], [0.2, 0.8]); accumulator.sketch
+        Sketch(2 rows in 2 cells)
+        """
         with self._lock:
             self._flush()
             return tc.Sketch.from_tally(self._tally, self._precision) + self._merged
 
     @property
     def rows(self) -> int:
-        """Number of rows counted so far, merged ones included."""
+        """Number of rows counted so far, merged ones included.
+
+        >>> import truecal as tc
+        >>> accumulator = Accumulator()
+        >>> accumulator.update([0, 1], [0.2, 0.8]); accumulator.rows
+        2
+        """
         with self._lock:
             return int(self._tally.sums[0].sum()) + self._waiting_rows + self._merged.rows
 
@@ -229,10 +248,16 @@ class Accumulator:
             return copy.deepcopy(state)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the attributes from pickle, with a new lock."""
         self._lock = RLock()
         vars(self).update(state)
 
     def __repr__(self) -> str:
+        """Return the number of rows and what is judged.
+
+        >>> Accumulator()
+        Accumulator(0 rows)
+        """
         judged = "" if self._subject is None else f", {self._subject[0].describe(self._subject[1])}"
         return f"Accumulator({self.rows} rows{judged})"
 
@@ -249,26 +274,48 @@ def _same_subject(first: _Subject, second: _Subject) -> bool:
 
 
 def _judged_class(lens: Lens, preds: tc.Predictions) -> tuple[str, int | None]:
-    """Return the kind of a lens, "top" or "class", and the position of its class in `preds` (None for "top")."""
+    """Return the kind of a lens, "top" or "class", and the position of its class in `preds` (None for "top").
+
+    >>> import truecal as tc
+    >>> _judged_class(tc.OneClass(), tc.Predictions.from_probs([0.2, 0.8], [0, 1]))
+    ('class', 1)
+    """
     condition = lens.pushed_down()
     return condition.kind, None if condition.index is None else condition.index(preds)
 
 
 def _subject_text(lens: Lens, preds: tc.Predictions) -> str:
-    """Return text such as "'top label' of 3 classes: cat, dog, fox", with the first five names."""
+    """Return text such as "'top label' of 3 classes: cat, dog, fox", with the first five names.
+
+    >>> import truecal as tc
+    >>> _subject_text(tc.TopLabel(), tc.Predictions.from_probs([0.2, 0.8], [0, 1]))
+    "'top label' of 2 classes"
+    """
     names = preds.classes or ()
     listed = f": {', '.join(map(str, names[:5]))}{', ...' if len(names) > 5 else ''}" if names else ""
     return f"'{lens.describe(preds)}' of {preds.class_count} classes{listed}"
 
 
 def refuse_many(lens: Lens | None) -> None:
-    """Refuse a lens that judges more than one score of a row, such as ClassWise; None is accepted."""
+    """Refuse a lens that judges more than one score of a row, such as ClassWise; None is accepted.
+
+    >>> import truecal as tc
+    >>> refuse_many(tc.ClassWise())
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: an accumulator judges one score per row: TopLabel or OneClass, not ClassWise
+    """
     check_lens(lens)
     if lens is not None and lens.pushed_down().kind == "classes":
         raise InputError(f"an accumulator judges one score per row: TopLabel or OneClass, not {type(lens).__name__}")
 
 
 def judged_rows(preds: tc.Predictions, lens: Lens) -> tuple[Floats, NDArray[np.uint8], Float64s | None]:
-    """Return scores, outcomes (0 or 1) and weights or None, each (n,), that a lens judges, unsorted: small batches stay cheap."""
+    """Return scores, outcomes (0 or 1) and weights or None, each (n,), that a lens judges, unsorted: small batches stay cheap.
+
+    >>> import truecal as tc
+    >>> judged_rows(tc.Predictions.from_probs([0.2, 0.8], [0, 1]), tc.OneClass())
+    (array([0.2, 0.8]), array([0, 1], dtype=uint8), None)
+    """
     scores, outcomes = lens.scores_and_outcomes(preds)
     return scores, outcomes.astype(np.uint8, copy=False), preds.weights

@@ -235,7 +235,11 @@ def _numbers(table: Any, name: str) -> Float64s:
 
 
 def _rows_by_group(groups: list[Group]) -> dict[Group, Indices]:
-    """Return the positions of the rows of each group, ascending, by group in the order of first occurrence."""
+    """Return the positions of the rows of each group, ascending, by group in the order of first occurrence.
+
+    >>> _rows_by_group([("b",), ("a",), ("b",)])
+    {('b',): array([0, 2]), ('a',): array([1])}
+    """
     numbers = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     code = np.array([numbers[group] for group in groups], np.intp)
     order = np.argsort(code, kind="stable")
@@ -248,6 +252,11 @@ def _build_sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, prec
 
     `key` (cells,) are the left edges, minus 1 for cells from 1/2 on (1 is the cell of the score 1); `precision` is the number of
     bytes of a score in the source.
+
+    >>> cells = {name: np.array([1.0]) for name in ("n", "y", "w", "ww")} | {name: np.zeros(1) for name in ("r", "rr", "ry")}
+    >>> cells |= {"low": np.array([0.5]), "high": np.array([0.5])}
+    >>> _build_sketch(cells, np.array([-0.5]), np.array([0]), 8).edges
+    array([0.5])
     """
     sums = {name: values[rows] for name, values in cells.items()}
     fraction = sums["fraction"].max(initial=0.0) if "fraction" in sums else 0.0

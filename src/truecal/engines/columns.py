@@ -61,7 +61,12 @@ def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
 
 
 def edges_of(key: Float64s) -> Float64s:
-    """Return the left edges of cells, in [0, 1], from their keys: a negative key is the edge minus 1, the key 1 the cell of 1."""
+    """Return the left edges of cells, in [0, 1], from their keys: a negative key is the edge minus 1, the key 1 the cell of 1.
+
+    >>> import numpy as np
+    >>> edges_of(np.array([0.25, -0.5, 1.0]))
+    array([0.25, 0.5 , 1.  ])
+    """
     return np.where(key == _ONE, 1.0, np.where(key < 0, key + 1.0, key))
 
 

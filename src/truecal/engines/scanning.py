@@ -241,6 +241,7 @@ class Scan:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
+        """Return the number of rows and groups, what is judged, and the engine."""
         groups = f"{len(self.sketches)} groups by {', '.join(self.by)}, " if self.by else ""
         return f"Scan({self.rows:,} rows, {groups}{self.lens_name}, {self.engine})"
 

@@ -38,7 +38,11 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
 
 
 def is_path(source: object) -> bool:
-    """Whether a source is a path, a pattern or a list of these (also an empty one), not a frame."""
+    """Whether a source is a path, a pattern or a list of these (also an empty one), not a frame.
+
+    >>> is_path("a.csv"), is_path(["a.csv", "b.csv"]), is_path({"a": 1})
+    (True, True, False)
+    """
     is_list = isinstance(source, (list, tuple))
     return isinstance(source, (str, Path)) or (is_list and all(isinstance(part, (str, Path)) for part in source))  # type: ignore[attr-defined]
 
@@ -72,7 +76,13 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
 
 
 def refuse_twice(files: Sequence[str]) -> None:
-    """Refuse a file that is named twice, also by a link to it: its rows would count twice."""
+    """Refuse a file that is named twice, also by a link to it: its rows would count twice.
+
+    >>> refuse_twice(["a.csv", "a.csv"])
+    Traceback (most recent call last):
+        ...
+    truecal.errors.FileError: a.csv is named twice, and its rows would count twice; name it once
+    """
     names: dict[object, str] = {}
     for file in files:
         key: object = file
@@ -108,7 +118,11 @@ def folder_values(file: str) -> dict[str, str | None]:
 
 
 def _format_of_file(file: str) -> str | None:
-    """Return csv, ndjson or parquet by the name or content of a file (see `kind_of`); None for other kinds."""
+    """Return csv, ndjson or parquet by the name or content of a file (see `kind_of`); None for other kinds.
+
+    >>> _format_of_file("a.parquet"), _format_of_file("a.csv.gz"), _format_of_file("s3://bucket/folder/")
+    ('parquet', 'csv', 'parquet')
+    """
     if "://" in file and file.endswith("/"):  # a folder of an object store, which the engine lists
         return "parquet"
     kind = kind_of(Path(file)) if isfile(file) else kind_by_name(file)
@@ -116,7 +130,11 @@ def _format_of_file(file: str) -> str | None:
 
 
 def format_of(files: Sequence[str]) -> str:
-    """Return csv, ndjson or parquet, the one format of all files; refuse files of several formats or of others."""
+    """Return csv, ndjson or parquet, the one format of all files; refuse files of several formats or of others.
+
+    >>> format_of(["a.csv", "b.csv"])
+    'csv'
+    """
     kinds = {_format_of_file(file) for file in files}
     if len(kinds) != 1 or None in kinds:
         endings = {Path(file).suffix.lower() or f"without ending ({Path(file).name})" for file in files}
@@ -125,7 +143,11 @@ def format_of(files: Sequence[str]) -> str:
 
 
 def is_text(files: Sequence[str]) -> bool:
-    """Whether the files hold text (csv or ndjson), which is parsed in memory, file by file; refuse files of several formats."""
+    """Whether the files hold text (csv or ndjson), which is parsed in memory, file by file; refuse files of several formats.
+
+    >>> is_text(["a.csv"]), is_text(["a.parquet"])
+    (True, False)
+    """
     return format_of(files) != "parquet"
 
 
@@ -187,7 +209,11 @@ def open_frame(files: Sequence[str], engine: Any = None) -> tuple[Any, str]:
 
 
 def installed(package: str) -> bool:
-    """Whether a package can be imported, without importing it."""
+    """Whether a package can be imported, without importing it.
+
+    >>> installed("numpy"), installed("no_such_package")
+    (True, False)
+    """
     from importlib.util import find_spec
 
     return find_spec(package) is not None
@@ -290,7 +316,11 @@ def _pandas_backend(file: str) -> str:
 
 
 def _escape_pattern(file: str) -> str:
-    """Escape the pattern characters of a local name; return addresses as they are."""
+    """Escape the pattern characters of a local name; return addresses as they are.
+
+    >>> _escape_pattern("a[1].csv"), _escape_pattern("s3://bucket/a*.parquet")
+    ('a[[]1].csv', 's3://bucket/a*.parquet')
+    """
     return file if "://" in file else escape(file)
 
 

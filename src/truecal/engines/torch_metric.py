@@ -54,6 +54,9 @@ class CalibrationMetric(Metric):
         multilabel: bool = False,
         **options: Any,
     ) -> None:
+        """Start without rows; refuse several labels per row without a lens that names one, and unknown options as
+        torchmetrics does.
+        """
         super().__init__(**options)
         if multilabel and not isinstance(lens, tc.OneClass):
             raise InputError("say which label is judged: CalibrationMetric(multilabel=True, lens=tc.OneClass(0))")

@@ -92,12 +92,22 @@ class Estimator(ABC):
 
     @property
     def name(self) -> str:
-        """Name of the error in words; empty for "mean absolute calibration error" and the like, which follow from the norm."""
+        """Name of the error in words; empty for "mean absolute calibration error" and the like, which follow from the norm.
+
+        >>> import truecal as tc
+        >>> tc.BinnedECE().name, tc.estimators.KSError().name
+        ('', 'Kolmogorov-Smirnov calibration error')
+        """
         return ""
 
     @property
     def estimand(self) -> str:
-        """The error that the interval is for, where that is not the true error; empty where it is."""
+        """The error that the interval is for, where that is not the true error; empty where it is.
+
+        >>> import truecal as tc
+        >>> tc.RankSeries().estimand, tc.BinnedECE().estimand
+        ('', 'the error of 15 bins of equal width, at most the true one')
+        """
         return ""
 
     @property
@@ -106,6 +116,10 @@ class Estimator(ABC):
 
         Resamples of a plug-in scatter about the plug-in of the distribution they are drawn from, others about their own
         mean. An interval of an unbiased estimate needs no test to reach down to zero.
+
+        >>> import truecal as tc
+        >>> tc.BinnedECE().bias, tc.DebiasedECE(norm=2).bias, tc.DebiasedECE(norm=1).bias
+        ('plug-in', 'none', 'reduced')
         """
         return "plug-in"
 
@@ -257,7 +271,12 @@ class FixedBinsEstimator(Estimator):
 
     @property
     def averages_absolute_gaps(self) -> bool:
-        """Whether the error is a plain mean of absolute gaps over bins, weighted by rows."""
+        """Whether the error is a plain mean of absolute gaps over bins, weighted by rows.
+
+        >>> import truecal as tc
+        >>> tc.BinnedECE(norm=1).averages_absolute_gaps, tc.BinnedECE(norm=2).averages_absolute_gaps
+        (True, False)
+        """
         return False
 
     @abstractmethod
@@ -280,7 +299,14 @@ class VectorEstimator(Estimator):
     """An estimator of samples with several probabilities per row; it refuses sorted scores."""
 
     def estimate(self, profile: Profile) -> Findings:
-        """Raise InputError: sorted scores of one probability are not what this estimator judges."""
+        """Raise InputError: sorted scores of one probability are not what this estimator judges.
+
+        >>> import truecal as tc
+        >>> tc.GeneralizedECE().estimate(Profile.from_arrays([0.25, 0.75], [1, 1]))
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: GeneralizedECE judges rows, not sorted scores; use tc.measure(preds, estimator=...)
+        """
         raise InputError(f"{type(self).__name__} judges rows, not sorted scores; use tc.measure(preds, estimator=...)")
 
     @abstractmethod
@@ -365,7 +391,12 @@ AnyEstimator = TypeVar("AnyEstimator", bound=Estimator)
 
 
 def with_level(estimator: AnyEstimator, level: float | None, rng: int | np.random.Generator = 0) -> AnyEstimator:
-    """Copy an estimator with another level of its interval, and seed where it has one; one without a level stays as it is."""
+    """Copy an estimator with another level of its interval, and seed where it has one; one without a level stays as it is.
+
+    >>> import truecal as tc
+    >>> with_level(tc.RankSeries(), 0.9).level
+    0.9
+    """
     if not hasattr(estimator, "level"):
         return estimator
     changes: dict[str, Any] = {"level": level, "rng": rng} if hasattr(estimator, "rng") else {"level": level}
@@ -528,6 +559,10 @@ def _bca_levels(tails: Float64s, d: Float64s, acceleration: float) -> Float64s:
 
     z0 is the normal quantile of (number of deviations `d` below 0, half of those at 0, + 1/2) / (len(d) + 1); a is the
     acceleration.
+
+    >>> d = np.array([-1.0, 0.0, 1.0])
+    >>> _bca_levels(np.array([0.025, 0.975]), d, 0.0).round(3)  # symmetric deviations, no acceleration
+    array([0.025, 0.975])
     """
     from scipy.special import ndtr, ndtri
 
@@ -543,7 +578,12 @@ def _bca_levels(tails: Float64s, d: Float64s, acceleration: float) -> Float64s:
 
 
 def cell_cut(estimator: Estimator, profile: Profile) -> Cut:
-    """Cut one dataset into at most `estimator.max_cells` cells of neighbouring scores; no cell has rows of weight 0 only."""
+    """Cut one dataset into at most `estimator.max_cells` cells of neighbouring scores; no cell has rows of weight 0 only.
+
+    >>> import truecal as tc
+    >>> cell_cut(tc.RankSeries(), Profile.from_arrays([0.25, 0.5, 0.5], [0, 1, 1])).below
+    array([[0, 1, 3]])
+    """
     starts = cell_starts(profile, estimator.max_cells)
     if profile.weights is not None:
         filled = np.diff(profile.prefix("w")[0, starts]) > 0
@@ -686,23 +726,36 @@ class FunctionEstimator(Estimator):
     max_cells: ClassVar[int] = 4096
 
     def __post_init__(self) -> None:
+        """Raise InputError unless `function` is callable and no class."""
         if not callable(self.function) or isinstance(self.function, type):
             raise InputError(f"function must be a function of scores and outcomes, not {self.function!r}")
 
     @property
     def norm(self) -> float:
-        """1: the number of the function is taken as the error itself, not as a power of it."""
+        """1: the number of the function is taken as the error itself, not as a power of it.
+
+        >>> FunctionEstimator(lambda scores, outcomes: 0.1).norm
+        1.0
+        """
         return 1.0
 
     @property
     def name(self) -> str:
-        """Name of the function, or of its class where it has none."""
+        """Name of the function, or of its class where it has none.
+
+        >>> FunctionEstimator(np.mean).name
+        'mean'
+        """
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     def estimate(self, profile: Profile) -> Findings:
         """Call the function with the scores and outcomes of every dataset; `power` has its results, shape (batch,).
 
         Raises InputError for sketches, weights and clusters, and for a result that is negative, infinite or no number.
+
+        >>> gap = FunctionEstimator(lambda scores, outcomes: abs(scores.mean() - outcomes.mean()))
+        >>> gap.estimate(Profile.from_arrays([0.25, 0.75], [1, 1])).power
+        array([0.5])
         """
         self._refuse(profile)
         datasets = range(profile.batch)
@@ -713,7 +766,11 @@ class FunctionEstimator(Estimator):
         raise InputError(f"{self.name} is a function of rows, which a sketch does not have; use one of tc.estimators")
 
     def _refuse(self, profile: Profile) -> None:
-        """Raise InputError for sketches, weights and clusters, which a function of scores and outcomes does not take."""
+        """Raise InputError for sketches, weights and clusters, which a function of scores and outcomes does not take.
+
+        >>> gap = FunctionEstimator(lambda scores, outcomes: 0.1)
+        >>> gap._refuse(Profile.from_arrays([0.25, 0.75], [1, 1]))
+        """
         if isinstance(profile, CellProfile):
             raise InputError(
                 f"{self.name} is a function of rows, which a sketch does not have; use one of tc.estimators"
@@ -728,7 +785,11 @@ class FunctionEstimator(Estimator):
             )
 
     def _call(self, scores: Float64s, outcomes: Float64s) -> float:
-        """Evaluate the function and check that it returned a finite number that is not negative."""
+        """Evaluate the function and check that it returned a finite number that is not negative.
+
+        >>> FunctionEstimator(lambda scores, outcomes: 0.1)._call(np.zeros(2), np.ones(2))
+        0.1
+        """
         value = self.function(scores, outcomes)
         if not options.is_number(value) or not 0 <= value < np.inf:
             raise InputError(f"{self.name} returned {value!r}; an error is a finite number that is not negative")
@@ -736,7 +797,11 @@ class FunctionEstimator(Estimator):
 
 
 def _rows(profile: Profile, dataset: int) -> tuple[Float64s, Float64s]:
-    """Take scores and outcomes, shape (n,) each, of the dataset with this number; counted cells are written out, zeros first."""
+    """Take scores and outcomes, shape (n,) each, of the dataset with this number; counted cells are written out, zeros first.
+
+    >>> _rows(Profile.from_arrays([0.75, 0.25], [1, 0]), 0)
+    (array([0.25, 0.75]), array([0., 1.]))
+    """
     scores = profile.scores[dataset % len(profile.scores)].astype(np.float64)
     outcomes = profile.outcomes[dataset % len(profile.outcomes)].astype(np.float64)
     if profile.weights is None:
@@ -749,7 +814,16 @@ def _rows(profile: Profile, dataset: int) -> tuple[Float64s, Float64s]:
 
 
 def as_estimator(estimator: Estimator | ErrorFunction) -> Estimator:
-    """Return an estimator as it is and a plain function as a `FunctionEstimator`; raise InputError for anything else."""
+    """Return an estimator as it is and a plain function as a `FunctionEstimator`; raise InputError for anything else.
+
+    >>> as_estimator(np.mean).name
+    'mean'
+    >>> as_estimator("ece")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: estimator must be one of truecal's, such as tc.SweepECE(), or a function of scores and
+    outcomes, not 'ece'
+    """
     if not isinstance(estimator, Estimator) and callable(estimator) and not isinstance(estimator, type):
         return FunctionEstimator(estimator)
     options.instance(

@@ -35,6 +35,7 @@ class BinnedEstimator(Estimator):
     norms: ClassVar[tuple[float, ...] | None] = None  # None: any from 1 up
 
     def __post_init__(self, n_bins: int | None) -> None:
+        """Take `n_bins` for `bins` if given; raise InputError for an invalid norm, number of bins or scheme."""
         if n_bins is not None:
             options.second_spelling(self, n_bins)
         options.norm(self.norm, self.norms)
@@ -42,12 +43,20 @@ class BinnedEstimator(Estimator):
 
     @property
     def binning(self) -> Binning:
-        """The rule that assigns rows to bins."""
+        """The rule that assigns rows to bins.
+
+        >>> BinnedECE(10).binning
+        Binning(bins=10, scheme='width', ties='keep', closed='left')
+        """
         return Binning(self.bins, self.scheme, self.ties, self.closed)
 
     @property
     def estimand(self) -> str:
-        """ "the error of 15 bins of equal width, at most the true one", with the number of bins and the scheme."""
+        """ "the error of 15 bins of equal width, at most the true one", with the number of bins and the scheme.
+
+        >>> BinnedECE(10, scheme="mass").estimand
+        'the error of 10 bins of equal mass, at most the true one'
+        """
         return f"the error of {self.bins} bins of equal {self.scheme}, at most the true one"
 
 
@@ -111,24 +120,48 @@ class BinnedECE(BinnedEstimator, FixedBinsEstimator):
 
     @property
     def averages_absolute_gaps(self) -> bool:
-        """True for norm 1."""
+        """True for norm 1.
+
+        >>> BinnedECE(norm=1).averages_absolute_gaps, BinnedECE(norm=2).averages_absolute_gaps
+        (True, False)
+        """
         return self.norm == 1
 
     def fixed_cut(self, profile: Profile) -> Cut:
-        """Cut the sorted rows into the bins of the options."""
+        """Cut the sorted rows into the bins of the options.
+
+        >>> BinnedECE(2).fixed_cut(Profile.from_arrays([0.25, 0.75], [0, 1])).below
+        array([[0, 1, 2]])
+        """
         return self.binning.cut(profile)
 
     def from_bins(self, bins: Bins) -> Float64s:
-        """Compute sum_k n_k / n |mean outcome - mean score|^norm, for norm inf the largest gap, shape (batch,)."""
+        """Compute sum_k n_k / n |mean outcome - mean score|^norm, for norm inf the largest gap, shape (batch,).
+
+        >>> bins = BinnedECE(2).binning.bins_of(Profile.from_arrays([0.25, 0.75], [0, 1]))
+        >>> BinnedECE(2).from_bins(bins), BinnedECE(2, norm=2).from_bins(bins)
+        (array([0.25]), array([0.0625]))
+        """
         return power_mean(bins.gap, bins.share, self.norm)
 
     def estimate(self, profile: Profile) -> Findings:
-        """Compute the plug-in power of every dataset, shape (batch,), with its bins."""
+        """Compute the plug-in power of every dataset, shape (batch,), with its bins.
+
+        >>> BinnedECE(2).estimate(Profile.from_arrays([0.25, 0.75], [0, 1])).power
+        array([0.25])
+        """
         bins = self.binning.bins_of(profile)
         return Findings(self.from_bins(bins), bins)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        """Bound the power of all rows (proved), as cells of the sketch that a cut runs through may lie on either side."""
+        """Bound the power of all rows (proved), as cells of the sketch that a cut runs through may lie on either side.
+
+        >>> import truecal as tc
+        >>> cells = tc.Sketch.from_arrays([0.25, 0.75], [0, 1]).to_profile()
+        >>> bound = BinnedECE(2).sketch_bound(cells, BinnedECE(2)(cells))
+        >>> round(bound.low, 6), round(bound.high, 6)  # no cut runs through a cell
+        (0.25, 0.25)
+        """
         return SketchBound(*binned_range(bin_ranges(cells, self.binning), self.norm))
 
 
@@ -181,13 +214,20 @@ class LabelBinnedECE(BinnedEstimator):
 
     @property
     def estimand(self) -> str:
-        """ "the error against the rates of 15 bins of equal width", with the number of bins and the scheme."""
+        """ "the error against the rates of 15 bins of equal width", with the number of bins and the scheme.
+
+        >>> LabelBinnedECE(10).estimand
+        'the error against the rates of 10 bins of equal width'
+        """
         return f"the error against the rates of {self.bins} bins of equal {self.scheme}"
 
     def estimate(self, profile: Profile) -> Findings:
         """Compute mean |c - rate of its bin|^norm of every dataset, shape (batch,), the largest for norm inf; with the bins.
 
         A row on a cut of equal mass counts in both bins by the part of it that lies there.
+
+        >>> LabelBinnedECE(1).estimate(Profile.from_arrays([0.25, 0.75], [0, 1])).power  # both are 0.25 from the rate 0.5
+        array([0.25])
         """
         cut = self.binning.cut(profile)
         bins = Bins.of(profile, cut)

@@ -53,7 +53,13 @@ class Bins(Tabular):
 
     @classmethod
     def of(cls, profile: Profile, cut: Cut) -> Bins:
-        """Sum the rows between consecutive cuts, shape (batch, cuts - 1); with clusters also their effective sample sizes."""
+        """Sum the rows between consecutive cuts, shape (batch, cuts - 1); with clusters also their effective sample sizes.
+
+        >>> profile = Profile.from_arrays([0.25, 0.75, 0.75], [0, 1, 0])
+        >>> bins = Bins.of(profile, profile.width_cut(2))
+        >>> bins.weight, bins.score_sum, bins.outcome_sum
+        (array([[1., 2.]]), array([[0.25, 1.5 ]]), array([[0., 1.]]))
+        """
         if profile.weights is None or profile.batch > 1 or cut.fraction is not None:
             weight = np.diff(profile.sums("w", cut), axis=1)
             score, outcome = np.diff(profile.sums("c", cut), axis=1), np.diff(profile.sums("y", cut), axis=1)
@@ -78,61 +84,117 @@ class Bins(Tabular):
 
     @cached_property
     def safe(self) -> Float64s:
-        """Weights with 1 in place of 0, to divide by, shape (batch, b)."""
+        """Weights with 1 in place of 0, to divide by, shape (batch, b).
+
+        >>> profile = Profile.from_arrays([0.75, 0.75], [1, 0])
+        >>> Bins.of(profile, profile.width_cut(2)).safe
+        array([[1., 2.]])
+        """
         return positive(self.weight)
 
     @cached_property
     def share(self) -> Float64s:
-        """Part of the data in each bin, shape (batch, b)."""
+        """Part of the data in each bin, shape (batch, b).
+
+        >>> profile = Profile.from_arrays([0.25, 0.75, 0.75, 0.75], [0, 1, 0, 1])
+        >>> Bins.of(profile, profile.width_cut(2)).share
+        array([[0.25, 0.75]])
+        """
         total = self.weight.sum(axis=1, keepdims=True)
         return self.weight / positive(total)
 
     @cached_property
     def gap(self) -> Float64s:
-        """Mean outcome minus mean score, 0 for empty bins, shape (batch, b)."""
+        """Mean outcome minus mean score, 0 for empty bins, shape (batch, b).
+
+        >>> profile = Profile.from_arrays([0.25, 0.75, 0.75], [0, 1, 0])
+        >>> Bins.of(profile, profile.width_cut(2)).gap
+        array([[-0.25, -0.25]])
+        """
         return np.clip((self.outcome_sum - self.score_sum) / self.safe, -1.0, 1.0)  # sums may round past their bin
 
     @cached_property
     def rate(self) -> Float64s:
-        """Mean outcome, 0 for empty bins, shape (batch, b)."""
+        """Mean outcome, 0 for empty bins, shape (batch, b).
+
+        >>> profile = Profile.from_arrays([0.25, 0.75, 0.75], [0, 1, 0])
+        >>> Bins.of(profile, profile.width_cut(2)).rate
+        array([[0. , 0.5]])
+        """
         return np.clip(self.outcome_sum / self.safe, 0.0, 1.0)  # a sum of weights may pass its total in the last bit
 
     @property
     def filled(self) -> int:
-        """Number of bins that are not empty (of the first dataset of a batch)."""
+        """Number of bins that are not empty (of the first dataset of a batch).
+
+        >>> profile = Profile.from_arrays([0.75, 0.75], [1, 0])
+        >>> Bins.of(profile, profile.width_cut(2)).filled
+        1
+        """
         return int(np.count_nonzero(self.weight[0]))
 
     def _shown(self, values: Float64s) -> Float64s:
-        """Return bins that hold rows, shape (bins,), for a single dataset, and all, shape (batch, bins), for a batch."""
+        """Return bins that hold rows, shape (bins,), for a single dataset, and all, shape (batch, bins), for a batch.
+
+        >>> profile = Profile.from_arrays([0.75, 0.75], [1, 0])
+        >>> Bins.of(profile, profile.width_cut(2))._shown(np.array([[5.0, 6.0]]))  # the first bin is empty
+        array([6.])
+        """
         return values[0, self.weight[0] > 0] if self.single else values
 
     @property
     def counts(self) -> Float64s:
-        """Sample size of each bin: its predictions, or with importance weights its part of the effective sample size."""
+        """Sample size of each bin: its predictions, or with importance weights its part of the effective sample size.
+
+        >>> profile = Profile.from_arrays([0.75, 0.75], [1, 0])
+        >>> Bins.of(profile, profile.width_cut(2)).counts
+        array([2.])
+        """
         return self._shown(self.count)
 
     @property
     def mean_score(self) -> Float64s:
-        """Mean score of each bin, weighted; shaped as `counts`."""
+        """Mean score of each bin, weighted; shaped as `counts`.
+
+        >>> profile = Profile.from_arrays([0.25, 0.5, 0.75], [0, 1, 0])
+        >>> Bins.of(profile, profile.width_cut(2)).mean_score
+        array([0.25 , 0.625])
+        """
         return self._shown(np.clip(self.score_sum / self.safe, 0.0, 1.0))
 
     @property
     def mean_outcome(self) -> Float64s:
-        """Share of rows of each bin whose outcome happened, weighted; shaped as `counts`."""
+        """Share of rows of each bin whose outcome happened, weighted; shaped as `counts`.
+
+        >>> profile = Profile.from_arrays([0.25, 0.5, 0.75], [0, 1, 0])
+        >>> Bins.of(profile, profile.width_cut(2)).mean_outcome
+        array([0. , 0.5])
+        """
         return self._shown(self.rate)
 
     def frame(self) -> Frame:
-        """Return one row per bin (filled bin of a single dataset): count, mean score, mean outcome and its 95 % interval."""
+        """Return one row per bin (filled bin of a single dataset): count, mean score, mean outcome and its 95 % interval.
+
+        >>> profile = Profile.from_arrays([0.25, 0.5, 0.75], [0, 1, 0])
+        >>> Bins.of(profile, profile.width_cut(2)).frame().columns
+        ('count', 'mean_score', 'mean_outcome', 'low', 'high')
+        """
         low, high = self.interval()
         columns = {"count": self.counts, "mean_score": self.mean_score, "mean_outcome": self.mean_outcome}
         flat = {name: np.ravel(values) for name, values in {**columns, "low": low, "high": high}.items()}
         return Frame(flat if self.single else {"dataset": np.repeat(np.arange(len(low)), low.shape[1]), **flat})
 
     def __str__(self) -> str:
+        """Write the number of filled bins and rows, then the table of bins."""
         return f"{self._headline()}\n{self.frame()!r}"
 
     def _headline(self) -> str:
-        """Write the number of bins and of predictions, or of datasets of a batch, in one line."""
+        """Write the number of bins and of predictions, or of datasets of a batch, in one line.
+
+        >>> profile = Profile.from_arrays([0.25, 0.5, 0.75], [0, 1, 0])
+        >>> Bins.of(profile, profile.width_cut(2))._headline()
+        '2 bins of 3 predictions'
+        """
         if not self.single:
             return f"the bins of {len(self.weight)} datasets"
         return f"{self.filled} bins of {self.count.sum():g} predictions"
@@ -154,6 +216,9 @@ def _sum_bins(profile: Profile, starts: Indices) -> tuple[Float64s, Float64s, Fl
     """Sum w, w*c and w*y of one dataset between consecutive `starts`, shape (1, bins) each; 0 for empty bins.
 
     Summed bin by bin, because a difference of prefix sums loses the digits of a bin of small weight after one of large weight.
+
+    >>> _sum_bins(Profile.from_arrays([0.25, 0.5, 0.75], [0, 1, 0]), np.array([0, 1, 3]))
+    (array([[1., 2.]]), array([[0.25, 1.25]]), array([[0., 1.]]))
     """
     weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
     filled, sums = np.diff(starts) > 0, []
@@ -218,7 +283,11 @@ def effective_rows(sums: UnitSums) -> Float64s:
 
 
 def distinct_cut(profile: Profile) -> Cut:
-    """Cut every dataset into one bin per distinct score; datasets with fewer than others have empty bins at the end."""
+    """Cut every dataset into one bin per distinct score; datasets with fewer than others have empty bins at the end.
+
+    >>> distinct_cut(Profile.from_arrays([0.25, 0.5, 0.5], [0, 1, 0])).below
+    array([[0, 1, 3]])
+    """
     scores = profile.scores
     dataset, row = np.nonzero(scores[:, 1:] != scores[:, :-1])
     changes = np.bincount(dataset, minlength=len(scores))
@@ -243,14 +312,24 @@ class Binning:
     closed: Literal["left", "right"] = "left"
 
     def check(self) -> None:
-        """Raise InputError for options that are out of range."""
+        """Raise InputError for options that are out of range.
+
+        >>> Binning(0, "width").check()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: bins must be a whole number of at least 1, not 0
+        """
         options.bins(self.bins)
         options.choice(self.scheme, ("width", "mass"), "scheme")
         options.choice(self.ties, ("keep", "split"), "ties")
         options.choice(self.closed, ("left", "right"), "closed")
 
     def bins_of(self, profile: Profile) -> Bins:
-        """Sum the bins of a profile; the sums are stored with it, for other estimators on the same bins."""
+        """Sum the bins of a profile; the sums are stored with it, for other estimators on the same bins.
+
+        >>> Binning(2, "mass").bins_of(Profile.from_arrays([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])).counts
+        array([2., 2.])
+        """
         if self not in profile.cache:
             profile.cache[self] = Bins.of(profile, self.cut(profile))
         bins: Bins = profile.cache[self]
@@ -280,6 +359,9 @@ class Binning:
 
         A sequence of numbers gives all positions (bins + 1) of the first number, then those of the next, in one Cut. An array of
         shape (batch, 1) gives one number for each dataset.
+
+        >>> Binning(2, "mass").cut(Profile.from_arrays([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])).below
+        array([[0, 2, 4]])
         """
         bins = self.bins if bins is None else bins
         if self.scheme == "width":
@@ -341,6 +423,9 @@ def absolute_cube(gap: Float64s, variance: Float64s) -> Float64s:
     """Compute E|gap + noise|^3 for normal noise of variance s^2, with m = |gap|.
 
     s (2 s^2 + m^2) sqrt(2/pi) exp(-m^2 / 2 s^2) + (m^3 + 3 m s^2) (1 - 2 Phi(-m/s))
+
+    >>> absolute_cube(np.array([2.0, 0.0]), np.array([0.0, 1.0])).round(4)  # 2^3, and 2 sqrt(2 / pi)
+    array([8.    , 1.5958])
     """
     from scipy.special import ndtr
 
@@ -355,6 +440,10 @@ def debiased_gaps(bins: Bins, norm: float) -> Float64s:
     """Compute |gap|^norm of every bin with the bias of its noise removed, norm 1 or 3 (Kumar et al. 2019, appendix G.3).
 
     2 |gap|^norm - E|gap + noise|^norm with noise of variance rate (1 - rate) / n, shape (batch, b); n is at least 2.
+
+    >>> profile = Profile.from_arrays([0.25, 0.25], [0, 0])
+    >>> debiased_gaps(Bins.of(profile, profile.width_cut(1)), 1)  # a rate of 0 has no noise
+    array([[0.25]])
     """
     several = np.where(bins.count >= 2, bins.count, 2.0)
     expected = folded_mean if norm == 1 else absolute_cube
@@ -365,6 +454,10 @@ def mean_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Flo
     """Average terms (batch, b) over bins of at least two rows by their rows, and sum the share of the data in these bins.
 
     Both have shape (batch,). Where no bin has two rows, the mean is the plain one of |gap|^norm and the share 0.
+
+    >>> profile = Profile.from_arrays([0.25, 0.75, 0.75, 0.75], [0, 1, 0, 1])
+    >>> mean_usable(Bins.of(profile, profile.width_cut(2)), np.array([[0.5, 0.1]]), 1)  # the first bin has one row
+    (array([0.1]), array([0.75]))
     """
     share = np.where(bins.count >= 2, bins.share, 0.0)
     covered = share.sum(axis=1)

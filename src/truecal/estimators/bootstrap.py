@@ -264,6 +264,9 @@ def _p_value_of_redraws(redrawn: Float64s, power: float) -> float:
     Outcomes of each dataset are redrawn independently, but those of one row are correlated. With one label per row their
     covariance is diag(p) - pp', at most twice its diagonal (exactly twice for two classes), so a sum of squares over the datasets
     has at most sqrt(2) times the standard deviation of the redraws.
+
+    >>> _p_value_of_redraws(np.array([1.0, 2.0, 3.0]), 2.5)  # 0.59, 2 and 3.41: one of three
+    0.5
     """
     return exceedance(redrawn.mean() + _LABEL_CORRELATION * (redrawn - redrawn.mean()), power)
 
@@ -279,6 +282,7 @@ class _FoldedBias:
     _AT_ONCE = 1 << 15  # derived: bins of resamples whose arrays stay in a cache of 1 MiB
 
     def __init__(self, resamples: int) -> None:
+        """Start without datasets, for so many resamples."""
         self._weights: list[Float64s] = []
         self._variances: list[Float64s] = []
         self._shares: list[Float64s] = []

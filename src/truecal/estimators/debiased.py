@@ -92,6 +92,7 @@ class DebiasedECE(FixedBinsEstimator):
     n_bins: InitVar[int | None] = None  # scikit-learn's word for bins
 
     def __post_init__(self, n_bins: int | None) -> None:
+        """Take `n_bins` for `bins` if given; raise InputError for a norm other than 1, 2 and 3, and an unknown correction."""
         if n_bins is not None:
             options.second_spelling(self, n_bins)
         options.norm(self.norm, (1, 2, 3))
@@ -115,12 +116,20 @@ class DebiasedECE(FixedBinsEstimator):
 
     @property
     def estimand(self) -> str:
-        """ "the error of 15 bins of equal mass, at most the true one", with the number of bins."""
+        """ "the error of 15 bins of equal mass, at most the true one", with the number of bins.
+
+        >>> DebiasedECE(10).estimand
+        'the error of 10 bins of equal mass, at most the true one'
+        """
         return f"the error of {self.bins} bins of equal mass, at most the true one"
 
     @property
     def bias(self) -> Bias:
-        """ "none" for norm 2, else "reduced"."""
+        """ "none" for norm 2, else "reduced".
+
+        >>> DebiasedECE(norm=2).bias, DebiasedECE(norm=1).bias
+        ('none', 'reduced')
+        """
         return "none" if self.norm == 2 else "reduced"
 
     def used(self, profile: Profile) -> int:
@@ -145,13 +154,21 @@ class DebiasedECE(FixedBinsEstimator):
         return distinct_cut(profile) if self.bins is None else self.binning(self.used(profile)).cut(profile)
 
     def _bins(self, profile: Profile) -> Bins:
-        """Sum the bins that are used, or one bin per distinct score where `bins` is None."""
+        """Sum the bins that are used, or one bin per distinct score where `bins` is None.
+
+        >>> DebiasedECE(2)._bins(Profile.from_arrays([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])).counts
+        array([2., 2.])
+        """
         if self.bins is None:
             return Bins.of(profile, distinct_cut(profile))
         return self.binning(self.used(profile)).bins_of(profile)
 
     def _by_bins(self) -> bool:
-        """Return whether sums of bins suffice: correction "kumar", or norm 1 or 3; else the spread of y - c in bins is needed."""
+        """Return whether sums of bins suffice: correction "kumar", or norm 1 or 3; else the spread of y - c in bins is needed.
+
+        >>> DebiasedECE()._by_bins(), DebiasedECE(correction="exact")._by_bins()
+        (True, False)
+        """
         return self.correction == "kumar" or self.norm != 2
 
     def fixed_cut(self, profile: Profile) -> Cut | None:
@@ -159,13 +176,22 @@ class DebiasedECE(FixedBinsEstimator):
         return self._cut(profile) if self._by_bins() else None
 
     def from_bins(self, bins: Bins) -> Float64s:
-        """Average the debiased power of the gap over bins of at least two rows, by their rows, shape (batch,)."""
+        """Average the debiased power of the gap over bins of at least two rows, by their rows, shape (batch,).
+
+        >>> bins = DebiasedECE(1)._bins(Profile.from_arrays([0.5, 0.5], [0, 1]))
+        >>> DebiasedECE(1).from_bins(bins)  # 0 - (1/4) / 1
+        array([-0.25])
+        """
         return mean_usable(bins, self._terms(bins), self.norm)[0]
 
     def _terms(self, bins: Bins) -> Float64s:
         """Compute the debiased power of the gap of each bin from its rows n, rate and gap ("kumar"), shape (batch, bins).
 
         gap^2 - rate (1 - rate) / (n - 1) for norm 2, else `debiased_gaps`; n is at least 2.
+
+        >>> bins = DebiasedECE(1)._bins(Profile.from_arrays([0.5, 0.5], [0, 1]))
+        >>> DebiasedECE(1)._terms(bins)
+        array([[-0.25]])
         """
         if self.norm != 2:
             return debiased_gaps(bins, self.norm)
@@ -190,6 +216,9 @@ class DebiasedECE(FixedBinsEstimator):
         """Compute the debiased power of every dataset, shape (batch,), with its bins; it may be negative.
 
         Warns where fewer bins than asked for are used, and where bins of one row are left out.
+
+        >>> DebiasedECE(1).estimate(Profile.from_arrays([0.5, 0.5], [0, 1])).power  # 0 - (1/4) / 1
+        array([-0.25])
         """
         bins = self._bins(profile)
         power, covered = mean_usable(bins, self._terms_of_rows(profile, bins), self.norm)
@@ -208,6 +237,10 @@ def _warnings(requested: int, used: int, covered: Float64s) -> tuple[str, ...]:
     """Return warnings for fewer bins `used` than `requested`, and for a share of the data outside of bins of two rows.
 
     `covered`, shape (batch,), is the share of the data in bins of at least two rows; the smallest counts.
+
+    >>> _warnings(15, 10, np.array([0.75]))
+    ('10 bins instead of 15: a bin needs two rows to be debiased', '25.0% of the data fell into bins of fewer than two
+    rows and was left out')
     """
     notes = []
     if used < requested:

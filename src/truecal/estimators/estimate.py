@@ -69,6 +69,11 @@ class Interval:
     method: str
 
     def __contains__(self, value: object) -> bool:
+        """Return whether low <= value <= high, for every dataset of a batch.
+
+        >>> 0.1 in Interval(0.0, 0.2, 0.95, ""), np.array([0.1, 0.5]) in Interval(np.zeros(2), np.full(2, 0.2), 0.95, "")
+        (True, False)
+        """
         return bool(np.all((np.asarray(self.low) <= np.asarray(value)) & (np.asarray(self.high) >= np.asarray(value))))
 
 
@@ -165,6 +170,7 @@ class Estimate(Tabular):
     settings: Mapping[str, Float64s] = field(default_factory=dict)
 
     def __float__(self) -> float:
+        """Return the value; of a batch of datasets TypeError."""
         return float(self.value)
 
     def frame(self) -> Frame:
@@ -228,10 +234,18 @@ class Estimate(Tabular):
 
     @property
     def metric(self) -> str:
-        """What kind of average the value is, in words."""
+        """What kind of average the value is, in words.
+
+        >>> import truecal as tc
+        >>> tc.calibration_error([0, 1], [0.25, 0.75], estimator=tc.BinnedECE(2)).metric
+        'mean absolute calibration error'
+        """
         return self.estimator.name or norm_name(self.norm)
 
     def __str__(self) -> str:
+        """Write metric, value, interval, estimator, lens, n and p-value in one line; of a batch the number of datasets and their
+        mean.
+        """
         name = type(self.estimator).__name__
         if np.ndim(self.value):
             values = np.asarray(self.value)
@@ -281,12 +295,15 @@ class Estimates(Tabular):
     each: tuple[Estimate, ...]
 
     def __iter__(self) -> Iterator[Estimate]:
+        """Iterate over the estimates in their order."""
         return iter(self.each)
 
     def __len__(self) -> int:
+        """Return the number of estimates."""
         return len(self.each)
 
     def __getitem__(self, position: int) -> Estimate:
+        """Return the estimate at a position, from 0."""
         return self.each[position]
 
     def frame(self) -> Frame:
@@ -302,15 +319,26 @@ class Estimates(Tabular):
         return {"estimates": [estimate.to_dict() for estimate in self.each]}
 
     def __str__(self) -> str:
+        """Write a table with a line per estimator: estimator, metric, value, low, high, p_value, n."""
         return self.frame().select("estimator", "metric", "value", "low", "high", "p_value", "n").to_text()
 
     def _headline(self) -> str:
-        """Return "2 estimators, positive class, n=500", with the lens and n of the first estimate."""
+        """Return "2 estimators, positive class, n=500", with the lens and n of the first estimate.
+
+        >>> import truecal as tc
+        >>> preds = tc.Predictions.from_probs([0.25, 0.75], [0, 1])
+        >>> tc.measure(preds, estimator=[tc.BinnedECE(2), tc.SweepECE()])._headline()
+        '2 estimators, positive class, n=2'
+        """
         return f"{len(self)} estimators, {self[0].lens}, n={self[0].n}"
 
 
 def norm_name(norm: float) -> str:
-    """Return the name of the error of a norm, such as "mean absolute calibration error" for 1; "l3 calibration error" for 3."""
+    """Return the name of the error of a norm, such as "mean absolute calibration error" for 1; "l3 calibration error" for 3.
+
+    >>> norm_name(2), norm_name(3)
+    ('root-mean-square calibration error', 'l3 calibration error')
+    """
     if norm == 1:
         return "mean absolute calibration error"
     if norm == 2:

@@ -47,13 +47,20 @@ class IsotonicError(Estimator):
 
     @property
     def norm(self) -> float:
-        """2: the power is a mean of squares."""
+        """2: the power is a mean of squares.
+
+        >>> IsotonicError().norm
+        2.0
+        """
         return 2.0
 
     def estimate(self, profile: Profile) -> Findings:
         """Compute mean (c - y)^2 - mean (m(c) - y)^2 of every dataset, m the isotonic fit, shape (batch,); not below 0.
 
         A single dataset also has the fitted steps as `curve`.
+
+        >>> IsotonicError().estimate(Profile.from_arrays([0.25, 0.75], [0, 1])).power  # mean of 1/16 and 1/16, less 0
+        array([0.0625])
         """
         whole = profile.at_count(np.array([[profile.rows]]))
         square, product = (profile.sums(name, whole)[:, 0] for name in ("cc", "cy"))
@@ -127,7 +134,11 @@ def _extend_hull(profile: Profile, hull: Indices, points: Indices) -> Indices:
 
 
 def _sums(profile: Profile, points: Indices) -> tuple[Float64s, Float64s]:
-    """Sum weights and weighted outcomes of the first `points` rows, two arrays of the shape of `points`."""
+    """Sum weights and weighted outcomes of the first `points` rows, two arrays of the shape of `points`.
+
+    >>> _sums(Profile.from_arrays([0.25, 0.5, 0.75], [0, 1, 1]), np.array([0, 2, 3]))
+    (array([0., 2., 3.]), array([0., 1., 2.]))
+    """
     cut = Cut(points[None, :], points[None, :])
     return profile.sums("w", cut)[0], profile.sums("y", cut)[0]
 

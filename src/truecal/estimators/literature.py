@@ -163,6 +163,7 @@ class AdaptiveECE(FixedBinsEstimator):
     n_bins: InitVar[int | None] = None  # scikit-learn's word for bins
 
     def __post_init__(self, n_bins: int | None) -> None:
+        """Take `n_bins` for `bins` if given; raise InputError for invalid bins, norm or ties, and a threshold outside [0, 1)."""
         if n_bins is not None:
             options.second_spelling(self, n_bins)
         options.bins(self.bins)
@@ -172,7 +173,11 @@ class AdaptiveECE(FixedBinsEstimator):
             raise InputError(f"threshold must be at least 0 and below 1, not {self.threshold!r}")
 
     def fixed_cut(self, profile: Profile) -> Cut:
-        """Cut the rows of scores of at least `threshold` into bins of equal mass; rows below it are in no bin."""
+        """Cut the rows of scores of at least `threshold` into bins of equal mass; rows below it are in no bin.
+
+        >>> AdaptiveECE(2, threshold=0.2).fixed_cut(Profile.from_arrays([0.1, 0.3, 0.5], [0, 1, 1])).below
+        array([[1, 2, 3]])
+        """
         start = profile.count_below(np.array([self.threshold]), "left")
         k = np.arange(self.bins + 1)
         if profile.weights is None:
@@ -186,13 +191,22 @@ class AdaptiveECE(FixedBinsEstimator):
         return cut.keep_ties() if self.ties == "keep" else cut
 
     def from_bins(self, bins: Bins) -> Float64s:
-        """Average |gap|^norm over bins that hold rows, with equal weights, shape (batch,); 0 without any."""
+        """Average |gap|^norm over bins that hold rows, with equal weights, shape (batch,); 0 without any.
+
+        >>> profile = Profile.from_arrays([0.25, 0.75], [0, 1])
+        >>> AdaptiveECE(2).from_bins(Bins.of(profile, AdaptiveECE(2).fixed_cut(profile)))
+        array([0.25])
+        """
         filled = np.count_nonzero(bins.weight, axis=1)
         share = (bins.weight > 0) / np.maximum(filled, 1)[:, None]
         return power_mean(bins.gap, share, self.norm)
 
     def estimate(self, profile: Profile) -> Findings:
-        """Compute the power of every dataset with its bins; warn where no score reaches the threshold."""
+        """Compute the power of every dataset with its bins; warn where no score reaches the threshold.
+
+        >>> AdaptiveECE(2).estimate(Profile.from_arrays([0.25, 0.75], [0, 1])).power
+        array([0.25])
+        """
         bins = Bins.of(profile, self.fixed_cut(profile))
         empty = not bins.weight.any(axis=1).all()
         notes = (f"no score reaches the threshold {self.threshold:g}: nothing was judged",) if empty else ()
@@ -211,6 +225,9 @@ def walks(profile: Profile) -> Float64s:
     """Compute F_k of `KSError`: the sum of y - c over the k lowest scores, k = 0..rows, over n, shape (batch, rows + 1).
 
     NaN inside groups of equal scores. With weights, weighted sums over the total weight.
+
+    >>> walks(Profile.from_arrays([0.25, 0.75], [0, 1]))  # -0.25 / 2, then (-0.25 + 0.25) / 2
+    array([[ 0.   , -0.125,  0.   ]])
     """
     shape = (profile.batch, profile.rows + 1)
     surplus = np.broadcast_to(profile.prefix("y") - profile.prefix("c"), shape) / profile.total[:, None]
@@ -250,7 +267,11 @@ class KSError(Estimator):
 
     @property
     def norm(self) -> float:
-        """1: the largest distance itself."""
+        """1: the largest distance itself.
+
+        >>> KSError().norm
+        1.0
+        """
         return 1.0
 
     @property
@@ -259,7 +280,11 @@ class KSError(Estimator):
         return "Kolmogorov-Smirnov calibration error"
 
     def estimate(self, profile: Profile) -> Findings:
-        """Compute the largest |F_k| of every dataset, shape (batch,), at ends of groups of equal scores."""
+        """Compute the largest |F_k| of every dataset, shape (batch,), at ends of groups of equal scores.
+
+        >>> KSError().estimate(Profile.from_arrays([0.25, 0.75], [0, 1])).power
+        array([0.125])
+        """
         return Findings(np.nanmax(np.abs(walks(profile)), axis=1))
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
@@ -327,6 +352,7 @@ class DirichletECE(PairEstimator):
     bandwidth: float | None = None
 
     def __post_init__(self) -> None:
+        """Raise InputError for a norm other than 1 and 2, and a bandwidth that is not a positive number."""
         options.norm(self.norm, (1, 2))
         if self.bandwidth is not None and not 0 < self.bandwidth < np.inf:
             raise InputError(f"bandwidth must be a positive number, not {self.bandwidth!r}")
@@ -354,6 +380,10 @@ def _log_kernel(probs: Float64s, bandwidth: float) -> Float64s:
     """Compute the log Dirichlet kernels log K(p_j; p_i) of `DirichletECE`, shape (n, n), in row j, column i.
 
     The diagonal is -inf. K(.; p) is the density of a Dirichlet distribution of parameters p / bandwidth + 1.
+
+    >>> _log_kernel(np.array([[0.5, 0.5], [0.5, 0.5]]), 0.5).round(4)  # Dirichlet(2, 2) at its mean: 6 / 4
+    array([[  -inf, 0.4055],
+           [0.4055,   -inf]])
     """
     from scipy.special import gammaln, xlogy
 
@@ -370,6 +400,11 @@ def _normalised_kernel(log: Float64s) -> Float64s:
     """Exponentiate log kernels (n, n), whose diagonal is -inf, and scale rows to sum to 1 with a diagonal of 0.
 
     A row whose kernels are all 0 (every other row has a positive probability where this one has 0) gets equal weights.
+
+    >>> _normalised_kernel(np.array([[-np.inf, 0.0, 0.0], [0.0, -np.inf, -np.inf], [-np.inf] * 3]))
+    array([[0. , 0.5, 0.5],
+           [1. , 0. , 0. ],
+           [0.5, 0.5, 0. ]])
     """
     highest = log.max(axis=1, keepdims=True)
     weights = np.exp(log - np.where(np.isfinite(highest), highest, 0.0))
@@ -398,7 +433,11 @@ Scores = NDArray[Any]
 
 @cache
 def _torch_linspace(bins: int, kind: type[np.floating[Any]]) -> Scores:
-    """Compute torch.linspace(0, 1, bins + 1): up from 0 in the lower half, down from 1 in the upper."""
+    """Compute torch.linspace(0, 1, bins + 1): up from 0 in the lower half, down from 1 in the upper.
+
+    >>> _torch_linspace(4, np.float32)
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
     step = kind(1) / kind(bins)
     lower = step * np.arange((bins + 1) // 2).astype(kind)
     upper = [kind(float(1 - Fraction(float(step)) * (bins - k))) for k in range((bins + 1) // 2, bins + 1)]
@@ -406,47 +445,83 @@ def _torch_linspace(bins: int, kind: type[np.floating[Any]]) -> Scores:
 
 
 def _torch_bucketize(c: Scores, bins: int) -> Indices:
-    """Find bins [a, b) on torch.linspace edges of the scores' precision; 1.0 has a separate bin."""
+    """Find bins [a, b) on torch.linspace edges of the scores' precision; 1.0 has a separate bin.
+
+    >>> _torch_bucketize(np.array([0.2, 0.5, 1.0]), 2)  # numbered from 1
+    array([1, 2, 3])
+    """
     return np.searchsorted(_torch_linspace(bins, np.float32 if c.dtype == np.float32 else np.float64), c, "right")
 
 
 def _torch_bucketize_single(c: Scores, bins: int) -> Indices:
-    """Find bins as `_torch_bucketize` does, after rounding scores to float32."""
+    """Find bins as `_torch_bucketize` does, after rounding scores to float32.
+
+    >>> _torch_bucketize_single(np.array([0.2, 0.5, 1.0]), 2)
+    array([1, 2, 3])
+    """
     return _torch_bucketize(c.astype(np.float32), bins)
 
 
 def _torch_open_left(c: Scores, bins: int) -> Indices:
-    """Find bins (a, b] on torch.linspace edges in single precision."""
+    """Find bins (a, b] on torch.linspace edges in single precision.
+
+    >>> _torch_open_left(np.array([0.2, 0.5, 1.0]), 2)
+    array([1, 1, 2])
+    """
     return np.searchsorted(_torch_linspace(bins, np.float32), c.astype(np.float32), "left")
 
 
 def _numpy_histogram(c: Scores, bins: int) -> Indices:
-    """Find bins [a, b) on numpy.linspace edges, numbered from 1; 1.0 is in the last one."""
+    """Find bins [a, b) on numpy.linspace edges, numbered from 1; 1.0 is in the last one.
+
+    >>> _numpy_histogram(np.array([0.2, 0.5, 1.0]), 2)
+    array([1, 2, 2])
+    """
     return np.minimum(np.searchsorted(np.linspace(0, 1, bins + 1), c, "right"), bins)
 
 
 def _numpy_open_left(c: Scores, bins: int) -> Indices:
-    """Find bins (a, b] on numpy.linspace edges, the first bin closed."""
+    """Find bins (a, b] on numpy.linspace edges, the first bin closed.
+
+    >>> _numpy_open_left(np.array([0.2, 0.5, 1.0]), 2)
+    array([0, 0, 1])
+    """
     return np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], c, "left")
 
 
 def _fractions_open_left(c: Scores, bins: int) -> Indices:
-    """Find bins (a, b] on edges i * 1.0 / bins, the first bin closed."""
+    """Find bins (a, b] on edges i * 1.0 / bins, the first bin closed.
+
+    >>> _fractions_open_left(np.array([0.2, 0.5, 1.0]), 2)
+    array([0, 0, 1])
+    """
     return np.searchsorted(np.arange(1, bins + 1) * 1.0 / bins, c, "left")
 
 
 def _floor_of_quotient(c: Scores, bins: int) -> Indices:
-    """Find bins int(c / (1 / bins)); 1.0 has a separate bin."""
+    """Find bins int(c / (1 / bins)); 1.0 has a separate bin.
+
+    >>> _floor_of_quotient(np.array([0.2, 0.5, 1.0]), 2)
+    array([0, 1, 2])
+    """
     return (c.astype(np.float64) / (1.0 / bins)).astype(np.intp)
 
 
 def _floor_of_product(c: Scores, bins: int) -> Indices:
-    """Find bins int(c * bins) in single precision; 1.0 is in the last one."""
+    """Find bins int(c * bins) in single precision; 1.0 is in the last one.
+
+    >>> _floor_of_product(np.array([0.2, 0.5, 1.0]), 2)
+    array([0, 1, 1])
+    """
     return np.minimum((c.astype(np.float32) * np.float32(bins)).astype(np.intp), bins - 1)
 
 
 def _array_split(c: Scores, bins: int) -> Indices:
-    """Find parts by numpy.array_split of ascending scores, cut halfway between neighbours; equal scores go to the lower part."""
+    """Find parts by numpy.array_split of ascending scores, cut halfway between neighbours; equal scores go to the lower part.
+
+    >>> _array_split(np.array([0.1, 0.2, 0.9]), 2)
+    array([0, 0, 1])
+    """
     parts = min(bins, len(c))
     size, longer = divmod(len(c), parts)
     ends = np.cumsum([size + 1] * longer + [size] * (parts - longer))[:-1]
@@ -455,7 +530,11 @@ def _array_split(c: Scores, bins: int) -> Indices:
 
 
 def _percentiles(c: Scores, bins: int) -> Indices:
-    """Find bins (a, b] on numpy.percentile edges, the first bin closed."""
+    """Find bins (a, b] on numpy.percentile edges, the first bin closed.
+
+    >>> _percentiles(np.array([0.1, 0.2, 0.9]), 2)
+    array([0, 0, 1])
+    """
     return np.searchsorted(np.percentile(c, np.linspace(0, 1, bins + 1) * 100)[1:-1], c, "left")
 
 
@@ -522,6 +601,7 @@ class ConventionECE(FixedBinsEstimator):
     debias: bool = False
 
     def __post_init__(self) -> None:
+        """Raise InputError for an unknown rule or average, invalid bins or norm, and a norm other than 2 with `debias`."""
         options.choice(self.rule, tuple(RULES), "rule")
         options.bins(self.bins)
         options.choice(self.average, ("rows", "bins"), "average")
@@ -529,7 +609,11 @@ class ConventionECE(FixedBinsEstimator):
 
     @property
     def averages_absolute_gaps(self) -> bool:
-        """True for norm 1 with bins that count by their rows."""
+        """True for norm 1 with bins that count by their rows.
+
+        >>> ConventionECE("array_split", 10).averages_absolute_gaps, ConventionECE("array_split", 10, 2).averages_absolute_gaps
+        (True, False)
+        """
         return self.norm == 1 and self.average == "rows"
 
     def fixed_cut(self, profile: Profile) -> Cut:
@@ -571,7 +655,11 @@ class ConventionECE(FixedBinsEstimator):
         return power_mean(bins.gap, share, self.norm)
 
     def estimate(self, profile: Profile) -> Findings:
-        """Compute the power of every dataset, shape (batch,), with its bins."""
+        """Compute the power of every dataset, shape (batch,), with its bins.
+
+        >>> ConventionECE("array_split", 2).estimate(Profile.from_arrays([0.25, 0.75], [0, 1])).power
+        array([0.25])
+        """
         bins = Bins.of(profile, self.fixed_cut(profile))
         return Findings(self.from_bins(bins), bins)
 
@@ -642,6 +730,7 @@ class KernelError(PairEstimator):
     resamples: int = 199
 
     def __post_init__(self) -> None:
+        """Raise InputError for an invalid level, under 19 resamples, and a bandwidth that is not a positive number."""
         options.level(self.level)
         options.whole(self.resamples, "resamples", 19)
         if self.bandwidth is not None and not 0 < self.bandwidth < np.inf:
@@ -649,7 +738,11 @@ class KernelError(PairEstimator):
 
     @property
     def norm(self) -> float:
-        """2: the power is a mean of products of two residuals."""
+        """2: the power is a mean of products of two residuals.
+
+        >>> KernelError().norm
+        2.0
+        """
         return 2.0
 
     @property
@@ -679,7 +772,11 @@ class KernelError(PairEstimator):
         return self._report(sample, power, self._interval(power, deviation), bandwidth).replace(p_value=float(p))
 
     def _interval(self, power: float, deviation: float) -> Interval:
-        """Compute the normal interval of the squared error `power` with this standard error, and return its root, in [0, 1]."""
+        """Compute the normal interval of the squared error `power` with this standard error, and return its root, in [0, 1].
+
+        >>> KernelError(level=0.95)._interval(0.04, 0.0).high
+        0.2
+        """
         from statistics import NormalDist
 
         half_width = NormalDist().inv_cdf(0.5 + self.level / 2) * deviation
@@ -705,6 +802,9 @@ def _u_statistic(kernel: Float64s, residual: Float64s) -> tuple[float, float]:
     """Compute the mean of h = k(p_i, p_j) <r_i, r_j> / 2 over pairs, and its variance as in the notes of `KernelError`.
 
     `kernel` has shape (n, n) and a zero diagonal, `residual` shape (n, events).
+
+    >>> _u_statistic(1 - np.eye(2), np.array([[1.0], [1.0]]))
+    (0.5, 0.25)
     """
     n = len(residual)
     h = kernel * (residual @ residual.T) / 2
@@ -715,13 +815,23 @@ def _u_statistic(kernel: Float64s, residual: Float64s) -> tuple[float, float]:
 
 
 def distances(probs: Float64s) -> Float64s:
-    """Compute Euclidean distances of all pairs of rows of probabilities (n, events), shape (n, n)."""
+    """Compute Euclidean distances of all pairs of rows of probabilities (n, events), shape (n, n).
+
+    >>> distances(np.array([[0.0, 1.0], [1.0, 0.0]])).round(4)
+    array([[0.    , 1.4142],
+           [1.4142, 0.    ]])
+    """
     square = (probs * probs).sum(axis=1)
     return np.sqrt(np.maximum(square[:, None] + square - 2 * probs @ probs.T, 0.0))
 
 
 def median_distance(sample: Sample, rng: np.random.Generator) -> float:
-    """Return the median Euclidean distance between distinct predictions of at most 500 random rows; 1 if there are none."""
+    """Return the median Euclidean distance between distinct predictions of at most 500 random rows; 1 if there are none.
+
+    >>> sample = Sample(np.array([0.0, 1.0]), np.array([0, 1]))
+    >>> round(median_distance(sample, np.random.default_rng(0)), 4)  # of (0, 1) and (1, 0)
+    1.4142
+    """
     rows = rng.permutation(len(sample))[:_PAIRS] if len(sample) > _PAIRS else np.arange(len(sample))
     lengths = distances(sample.columns[:, rows].T.astype(np.float64))
     lengths = lengths[lengths > 1e-7]

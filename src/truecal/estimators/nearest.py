@@ -85,6 +85,7 @@ class NearestECE(Estimator):
     score: Literal["mean", "own"] = "mean"
 
     def __post_init__(self) -> None:
+        """Raise InputError for an invalid norm, number of neighbours or alpha, and a region other than 0 <= low <= high <= 1."""
         options.norm(self.norm)
         if self.neighbors != "auto":
             options.whole(self.neighbors, "neighbors")
@@ -139,7 +140,14 @@ class NearestECE(Estimator):
         return Findings(power, warnings=self._warnings(k), settings={"neighbors": k})
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        """Return the bounds 0 and 1: cells do not say which scores are nearest."""
+        """Return the bounds 0 and 1: cells do not say which scores are nearest.
+
+        >>> import truecal as tc
+        >>> cells = tc.Sketch.from_arrays([0.25, 0.75], [0, 1]).to_profile()
+        >>> bound = NearestECE().sketch_bound(cells, NearestECE()(cells))
+        >>> bound.low, bound.high
+        (0.0, 1.0)
+        """
         return SketchBound(0.0, 1.0)
 
     def _warnings(self, k: Float64s) -> tuple[str, ...]:
@@ -157,6 +165,9 @@ def _window_gaps(scores: Float64s, weight: Float64s, surplus: Float64s, width: f
 
     `weight` and `surplus` are cumulative sums, from 0, over the rows in order, shape (rows + 1,). A window may begin and end
     within a row, and has at most the total weight.
+
+    >>> _window_gaps(np.array([0.1, 0.2, 0.9]), np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 1.0, 1.0, 1.0]), 2.0)
+    array([0.5, 0.5, 0. ])
     """
     total = weight[-1]
     width = min(width, float(total))
@@ -173,7 +184,11 @@ def _window_gaps(scores: Float64s, weight: Float64s, surplus: Float64s, width: f
 
 
 def _share_in(profile: Profile, region: tuple[float, float]) -> Float64s:
-    """Return the share of weight with scores in a closed region (low, high), shape (batch,)."""
+    """Return the share of weight with scores in a closed region (low, high), shape (batch,).
+
+    >>> _share_in(Profile.from_arrays([0.25, 0.5, 0.75, 0.75], [0, 1, 0, 1]), (0.5, 0.7))
+    array([0.25])
+    """
     low, high = profile.count_below(np.array(region[:1]), "left"), profile.count_below(np.array(region[1:]), "right")
     inside = profile.sums("w", Cut(high, high)) - profile.sums("w", Cut(low, low))
     return inside[:, 0] / profile.total
@@ -183,6 +198,9 @@ def _dense_share(profile: Profile) -> Float64s:
     """Compute the share of the data in neighbouring dense stripes around the fullest one, shape (batch,); 0 if none is dense.
 
     Stripes are 500 intervals of equal width on [0, 1]; one is dense if it has at least 8 / 500 of the data.
+
+    >>> _dense_share(Profile.from_arrays([0.25, 0.999, 0.999, 0.999], [0, 1, 0, 1]))  # a quarter is dense beside 8 / 500
+    array([0.75])
     """
     share = np.diff(profile.sums("w", profile.width_cut(_STRIPES)), axis=1) / profile.total[:, None]
     dense = share * _STRIPES >= _DENSE

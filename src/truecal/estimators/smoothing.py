@@ -54,6 +54,9 @@ def smooth(values: Float64s, response: Float64s) -> Float64s:
     """Convolve values in cells, shape (..., cells), with the kernel whose factor for the k-th cosine is response[..., k].
 
     Values are reflected at both ends; the shape stays. A response of ones returns the values.
+
+    >>> smooth(np.array([1.0, 3.0]), np.array([1.0, 0.0]))  # the constant term alone
+    array([2., 2.])
     """
     from scipy.fft import dct, idct
 
@@ -64,6 +67,9 @@ def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
     """Compute the factor exp(-(pi k sigma)^2 / 2) of a Gaussian for the k-th cosine, shape (batch, cells).
 
     `sigma`, shape (batch,), is the standard deviation on [0, 1]. Where the factor underflows for all datasets it is 0.
+
+    >>> gaussian_response(2, np.array([1 / np.pi])).round(4)  # 1 and exp(-1/2)
+    array([[1.    , 0.6065]])
     """
     response = np.zeros((len(sigma), cells))
     terms = min(cells, int(_UNDERFLOW / (np.pi * max(float(np.min(sigma, initial=np.inf)), 1 / cells))) + 2)
@@ -75,6 +81,9 @@ def sampled_response(kernel: Float64s) -> Float64s:
     """Compute the factors for cosines, shape (..., cells), of a kernel sampled at distances of 0, ..., cells cells (last axis).
 
     The kernel is scaled to total mass 1, so that the factor for k = 0 is 1.
+
+    >>> sampled_response(np.array([1.0, 0.0, 0.0]))
+    array([1., 1.])
     """
     mirrored = np.concatenate([kernel, kernel[..., -2:0:-1]], axis=-1)
     response = np.fft.rfft(mirrored, axis=-1).real[..., :-1]
@@ -177,6 +186,9 @@ def _triweight(reach: Float64s) -> Float64s:
     """Evaluate (1 - (x / reach)^2)^3, reflected at 0 and 1, at distances x of 0, 1, ... cells; shape (batch, cells + 1).
 
     `reach`, shape (batch,), is half the support of the kernel, on [0, 1].
+
+    >>> _triweight(np.array([0.5]))[0, [0, -1]]
+    array([1., 0.])
     """
     images = int(np.ceil(reach.max() / 2))  # the mirrored line repeats with period 2
     total = np.zeros((len(reach), _CELLS + 1))

@@ -201,6 +201,10 @@ def _rates_rise(weight: Float64s, ones: Float64s, numbers: NDArray[np.intp]) -> 
 
     `weight` and `ones` have the bins of one number after those of the other, with one entry without meaning between each two,
     shape (batch, sum(numbers) + len(numbers) - 1); `weight` is changed in place.
+
+    >>> weight, ones = np.array([[2.0, 2.0, 0.0, 4.0]]), np.array([[2.0, 0.0, 0.0, 2.0]])
+    >>> _rates_rise(weight, ones, np.array([2, 1]))  # two bins at the rates 1 and 0, one at 1/2
+    array([[False,  True]])
     """
     ends = np.cumsum(numbers + 1)
     weight[:, ends[:-1] - 1] = 0.0

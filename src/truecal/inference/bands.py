@@ -48,7 +48,12 @@ class Band(Tabular):
     level: float
 
     def frame(self) -> Frame:
-        """Return one row per score: score, low, high."""
+        """Return one row per score: score, low, high.
+
+        >>> half = np.array([0.5])
+        >>> Band(half, half - 0.25, half + 0.25, 0.9).frame()[0]
+        {'score': 0.5, 'low': 0.25, 'high': 0.75}
+        """
         return Frame({"score": self.score, "low": self.low, "high": self.high})
 
     def __str__(self) -> str:
@@ -190,6 +195,9 @@ def _largest_runs(groups: int) -> Float64s:
 
     That the variables have equal variances matters little: with variances that grow 100- or 1000-fold, or fall to both sides, the
     90 % point was 3.32 to 3.35 instead of 3.36 (4000 draws).
+
+    >>> _largest_runs(1).shape, bool((np.diff(_largest_runs(1)) >= 0).all())
+    ((9999,), True)
     """
     sums = np.cumsum(np.random.default_rng(0).standard_normal((_DRAWS, groups)), axis=1)
     sums = np.concatenate([np.zeros((_DRAWS, 1)), sums], axis=1)

@@ -106,7 +106,11 @@ class ResampledError:
 
 
 def _correlation(x: Float64s | None, y: Float64s | None) -> float:
-    """Compute the correlation of two estimates over the same resamples, shape (resamples,); 0 without resamples or variance."""
+    """Compute the correlation of two estimates over the same resamples, shape (resamples,); 0 without resamples or variance.
+
+    >>> _correlation(np.array([0.0, 1.0, 2.0]), np.array([0.0, 2.0, 4.0])), _correlation(None, np.zeros(3))
+    (1.0, 0.0)
+    """
     if x is None or y is None:
         return 0.0
     scale = float(x.std() * y.std())
@@ -271,11 +275,19 @@ class Comparison(Tabular):
 
     @property
     def difference(self) -> float:
-        """Error of `a` minus error of `b`."""
+        """Error of `a` minus error of `b`: `value_a` - `value_b`."""
         return self.value_a - self.value_b
 
     def reversed(self) -> Comparison:
-        """Return the same comparison with both models exchanged."""
+        """Return the same comparison with both models exchanged: names, errors, and the limits, each with the opposite sign.
+
+        >>> import truecal as tc
+        >>> y, p = [0, 1] * 50, np.linspace(0.1, 0.9, 100)
+        >>> pair = tc.compare(y, p, p**2)
+        >>> back = pair.reversed()
+        >>> back.difference == -pair.difference, back.interval.low == -pair.interval.high
+        (True, True)
+        """
         interval = replace(self.interval, low=-self.interval.high, high=-self.interval.low)
         return replace(self, a=self.b, b=self.a, value_a=self.value_b, value_b=self.value_a, interval=interval)
 
@@ -300,6 +312,7 @@ class Comparison(Tabular):
         return {**super().to_dict(), "difference": self.difference, "estimator": repr(self.estimator)}
 
     def __str__(self) -> str:
+        """Write both errors, their difference with its interval, level, adjusted p-value, estimator, lens and n in one line."""
         low, high = float(self.interval.low), float(self.interval.high)
         return (
             f"{self.a} {self.value_a:.4f} - {self.b} {self.value_b:.4f} = {self.difference:+.4f} [{low:+.4f}, {high:+.4f}] "

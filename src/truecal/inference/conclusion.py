@@ -119,10 +119,19 @@ class Slope:
 
     @property
     def differs(self) -> bool:
-        """Whether the interval excludes 1."""
+        """Whether the interval excludes 1.
+
+        >>> Slope(0.8, 0.7, 0.9).differs, Slope(0.9, 0.7, 1.1).differs
+        (True, False)
+        """
         return self.high < 1 or self.low > 1
 
     def __str__(self) -> str:
+        """Write value and limits with two decimals.
+
+        >>> print(Slope(0.8, 0.7, 0.9))
+        0.80 [0.70, 0.90]
+        """
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
@@ -163,6 +172,7 @@ class LossAt:
     unit: float = 1.0
 
     def __str__(self) -> str:
+        """Write the loss per 1,000 cases with its limits, and the costs of a false alarm and of a missed event."""
         value, low, high = (CASES * x for x in (self.value, self.low, self.high))
         spec = f".{digits.significant_decimals(low, high)}f"
         return (
@@ -199,7 +209,11 @@ class RowCounts:
 
     @property
     def sentence(self) -> str:
-        """What happened to the rows, in words; empty where every row that was read was analysed."""
+        """What happened to the rows, in words; empty where every row that was read was analysed.
+
+        >>> RowCounts(1000, 990, 10, "").sentence, RowCounts(1000, 1000, 0, "").sentence
+        ('10 of 1,000 rows were dropped because of missing values.', '')
+        """
         parts = []
         if self.dropped:
             parts.append(f"{self.dropped:,} of {self.read:,} rows were dropped because of missing values")
@@ -627,6 +641,7 @@ class Conclusion(Tabular):
         }
 
     def __str__(self) -> str:
+        """Write headline, sentence, reading, additions, warnings and gate, a line each; empty ones are left out."""
         lines = [f"{self.headline}. {self.sentence}", self.reading, *self.additions]
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(line for line in [*lines, self.gate] if line)
@@ -730,7 +745,11 @@ class Conclusion(Tabular):
 
 
 def _capitalised(text: str) -> str:
-    """Capitalise the first letter and leave the others as they are."""
+    """Capitalise the first letter and leave the others as they are.
+
+    >>> _capitalised("predicted too LOW")
+    'Predicted too LOW'
+    """
     return f"{text[0].upper()}{text[1:]}"
 
 

@@ -47,6 +47,7 @@ class Convention:
     tolerance: float = 1e-9
 
     def __iter__(self) -> Iterator[Any]:
+        """Iterate over estimator and lens, so that `estimator, lens = convention` works."""
         return iter((self.estimator, self.lens))
 
     def measure(self, preds: Predictions, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Estimate:
@@ -141,14 +142,22 @@ def like(tool: str, **options: Any) -> Convention:
 
 
 def like_for(preds: Predictions, tool: str) -> Convention:
-    """Return the convention of a tool for the task of the predictions: binary for one probability per row, where it has tasks."""
+    """Return the convention of a tool for the task of the predictions: binary for one probability per row, where it has tasks.
+
+    >>> like_for(Predictions.from_probs([0.2], [0]), "torchmetrics").lens
+    OneClass(name=None)
+    """
     if tool == "relplot" and not preds.binary:
         return like(tool, task="multiclass")
     return like(tool, **(_BINARY.get(tool, {}) if preds.binary else {}))
 
 
 def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass") -> Convention:
-    """Return the convention of torchmetrics' CalibrationError."""
+    """Return the convention of torchmetrics' CalibrationError.
+
+    >>> _torchmetrics(task="binary").lens, _torchmetrics().estimator.bins
+    (OneClass(name=None), 15)
+    """
     options.choice(norm, tuple(_NORMS), "norm")
     options.choice(task, ("multiclass", "binary"), "task")
     if task == "binary":
@@ -159,7 +168,11 @@ def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass")
 
 
 def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") -> Convention:
-    """Return the convention of netcal's ECE, MCE or ACE."""
+    """Return the convention of netcal's ECE, MCE or ACE.
+
+    >>> _netcal(metric="mce").estimator.norm, _netcal().estimator.bins
+    (inf, 10)
+    """
     options.choice(metric, ("ece", "mce", "ace"), "metric")
     options.choice(task, ("multiclass", "binary"), "task")
     average = "bins" if metric == "ace" else "rows"
@@ -171,7 +184,11 @@ def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") ->
 
 
 def _sklearn(*, bins: int = 5, strategy: str = "uniform", norm: str = "l1") -> Convention:
-    """Return the convention of scikit-learn's calibration_curve, averaged over rows."""
+    """Return the convention of scikit-learn's calibration_curve, averaged over rows.
+
+    >>> _sklearn(strategy="quantile").estimator.rule, _sklearn().lens
+    ('percentiles (a, b]', OneClass(name=None))
+    """
     options.choice(strategy, ("uniform", "quantile"), "strategy")
     options.choice(norm, ("l1", "l2"), "norm")
     rule = "linspace (a, b]" if strategy == "uniform" else "percentiles (a, b]"
@@ -180,7 +197,11 @@ def _sklearn(*, bins: int = 5, strategy: str = "uniform", norm: str = "l1") -> C
 
 
 def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str | None = None) -> Convention:
-    """Return the convention of get_ece, get_ece_em or get_calibration_error of uncertainty-calibration."""
+    """Return the convention of get_ece, get_ece_em or get_calibration_error of uncertainty-calibration.
+
+    >>> _uncertainty_calibration(metric="l2").lens, _uncertainty_calibration(metric="l2").estimator.debias
+    (ClassWise(weights=None), True)
+    """
     options.choice(metric, ("ece", "ece_em", "l2"), "metric")
     mode = mode or ("marginal" if metric == "l2" else "top-label")
     options.choice(mode, ("top-label", "marginal", "binary"), "mode")
@@ -199,7 +220,11 @@ def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str |
 
 
 def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> Convention:
-    """Return the convention of relplot's smooth or binned ECE."""
+    """Return the convention of relplot's smooth or binned ECE.
+
+    >>> _relplot(task="multiclass").lens, _relplot(metric="binned").estimator.bins
+    (TopLabel(), 10)
+    """
     options.choice(metric, ("smece", "binned"), "metric")
     options.choice(task, ("binary", "multiclass"), "task")
     lens: Lens = OneClass() if task == "binary" else TopLabel()
@@ -215,12 +240,20 @@ def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> 
 
 
 def _guo(*, bins: int = 15) -> Convention:
-    """Return the convention of the code of Guo et al. (2017)."""
+    """Return the convention of the code of Guo et al. (2017).
+
+    >>> _guo().estimator.rule, _guo().lens
+    ('torch (a, b]', TopLabel())
+    """
     return Convention("guo2017", ConventionECE("torch (a, b]", bins), TopLabel(), (_OPEN_LEFT, _SINGLE), 1e-6)
 
 
 def _helm(*, bins: int = 10) -> Convention:
-    """Return the convention of HELM's ece_10_bin."""
+    """Return the convention of HELM's ece_10_bin.
+
+    >>> _helm().estimator.rule, _helm().lens
+    ('array_split', TopLabel())
+    """
     notes = (
         "ten bins of equal mass, the longer ones first; equal scores across a cut go down",
         "HELM also prints an error after Platt scaling on the same rows, which is not an error on new data",
@@ -229,19 +262,31 @@ def _helm(*, bins: int = 10) -> Convention:
 
 
 def _robustness_metrics(*, bins: int = 15) -> Convention:
-    """Return the convention of robustness_metrics' ECE."""
+    """Return the convention of robustness_metrics' ECE.
+
+    >>> _robustness_metrics().estimator.rule, _robustness_metrics().lens
+    ('floor(c * bins)', TopLabel())
+    """
     notes = ("bins are floor(c * bins)", _SINGLE)
     return Convention("robustness-metrics", ConventionECE("floor(c * bins)", bins), TopLabel(), notes, 1e-6)
 
 
 def _ace(*, bins: int = 15) -> Convention:
-    """Return the convention of the adaptive calibration error of Nixon et al. (2019)."""
+    """Return the convention of the adaptive calibration error of Nixon et al. (2019).
+
+    >>> _ace().estimator.bins, _ace().lens
+    (15, ClassWise(weights=None))
+    """
     notes = ("every class is judged, and bins of equal mass have equal weight",)
     return Convention("ace", AdaptiveECE(bins), ClassWise(), notes)
 
 
 def _tace(*, bins: int = 15, threshold: float = 0.01) -> Convention:
-    """Return the convention of the thresholded adaptive calibration error of Nixon et al. (2019)."""
+    """Return the convention of the thresholded adaptive calibration error of Nixon et al. (2019).
+
+    >>> _tace().estimator.threshold
+    0.01
+    """
     notes = ("as ACE, without the probabilities below the threshold, on which its value depends",)
     return Convention("tace", AdaptiveECE(bins, threshold=threshold), ClassWise(), notes)
 

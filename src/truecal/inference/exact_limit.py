@@ -67,13 +67,22 @@ class OutputCells:
 
     @classmethod
     def counted(cls, outputs: Float64s, counts: Float64s, ones: Float64s) -> "OutputCells":
-        """Make cells of one dataset from its counts, shape (m,) each; outputs without rows are left out, every weight is 1."""
+        """Make cells of one dataset from its counts, shape (m,) each; outputs without rows are left out, every weight is 1.
+
+        >>> OutputCells.counted(np.array([0.2, 0.5]), np.array([4.0, 0.0]), np.array([1.0, 0.0])).outputs
+        array([0.2])
+        """
         filled = counts > 0
         return cls(outputs[filled], counts[filled], ones[filled], np.ones(int(filled.sum())), float(counts.sum()))
 
     @classmethod
     def of(cls, profile: Profile) -> "OutputCells":
-        """Count the rows and events of one dataset at each distinct score; weights, if any, are counts."""
+        """Count the rows and events of one dataset at each distinct score; weights, if any, are counts.
+
+        >>> cells = OutputCells.of(Profile.from_arrays([0.25, 0.25, 0.75], [0, 1, 1]))
+        >>> cells.outputs, cells.counts, cells.ones
+        (array([0.25, 0.75]), array([2., 1.]), array([1., 1.]))
+        """
         cut = distinct_cut(profile)
         counts, ones = (np.diff(profile.sums(name, cut)[0].astype(np.float64)) for name in ("w", "y"))
         return cls.counted(profile.scores[0, cut.below[0, :-1]].astype(np.float64), counts, ones)
@@ -101,7 +110,12 @@ class OutputCells:
         return cls(s[filled], n[filled], k[filled], a[filled], float(w.sum()), spread)
 
     def with_outputs(self, possible: Float64s) -> "OutputCells":
-        """Append the outputs of `possible` that were not observed, with no rows."""
+        """Append the outputs of `possible` that were not observed, with no rows.
+
+        >>> cells = OutputCells.of(Profile.from_arrays([0.25, 0.25, 0.75], [0, 1, 1]))
+        >>> cells.with_outputs(np.array([0.25, 0.5])).counts
+        array([2., 1., 0.])
+        """
         missing = np.setdiff1d(possible, self.outputs)
         none = np.zeros(len(missing))
         return OutputCells(
@@ -115,17 +129,29 @@ class OutputCells:
 
     @property
     def shares(self) -> Float64s:
-        """Shares w_j = counts / sum(counts) of one dataset, shape (m,)."""
+        """Shares w_j = counts / sum(counts) of one dataset, shape (m,).
+
+        >>> OutputCells.of(Profile.from_arrays([0.25, 0.25, 0.75, 0.75], [0, 1, 1, 1])).shares
+        array([0.5, 0.5])
+        """
         return self.counts / self.counts.sum()
 
     @property
     def squared(self) -> float:
-        """The debiased squared error U (1) of one dataset, as `squared_errors` has it; may be negative."""
+        """The debiased squared error U (1) of one dataset, as `squared_errors` has it; may be negative.
+
+        >>> OutputCells.of(Profile.from_arrays([0.5, 0.5], [1, 1])).squared  # (1/2)^2, without noise at a rate of 1
+        0.25
+        """
         return float(squared_errors(self.outputs, self.counts, self.ones)[1])
 
     @property
     def balance(self) -> float:
-        """The smallest alpha with 1/(alpha B) <= w_j <= alpha/B for the shares w_j of all B outputs (definition 4.2)."""
+        """The smallest alpha with 1/(alpha B) <= w_j <= alpha/B for the shares w_j of all B outputs (definition 4.2).
+
+        >>> OutputCells.of(Profile.from_arrays([0.25, 0.75, 0.75, 0.75], [0, 1, 1, 1])).balance  # 1/4 = 1 / (2 B)
+        2.0
+        """
         relative = self.shares * len(self.outputs)
         return float(max(relative.max(), 1 / relative.min()))
 
@@ -133,6 +159,9 @@ class OutputCells:
         """Compute the one-sided lower limit of the squared error: the smallest t with P(U >= observed U) of 1 - level or more.
 
         0 where that holds at t = 0.
+
+        >>> OutputCells.counted(np.array([0.5]), np.array([1000.0]), np.array([500.0])).lower(0.95)
+        0.0
         """
         from scipy.optimize import brentq
 
@@ -176,7 +205,11 @@ def squared_errors(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple
 
 
 def _gap_squares(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
-    """Compute (s - y)^2 of each output, y = ones / counts, and the same less y (1 - y) / max(counts - 1, 1)."""
+    """Compute (s - y)^2 of each output, y = ones / counts, and the same less y (1 - y) / max(counts - 1, 1).
+
+    >>> _gap_squares(np.array([0.5]), np.array([4.0]), np.array([1.0]))  # 1/16, and 1/16 - (3/16) / 3
+    (array([0.0625]), array([0.]))
+    """
     rate = ones / np.maximum(counts, 1.0)
     square = (outputs - rate) ** 2
     return square, square - rate * (1 - rate) / np.maximum(counts - 1, 1.0)
@@ -186,6 +219,9 @@ def _upper_tail(distance: float, variance: float, third: float) -> float:
     """Approximate P(X >= distance) for X of mean 0 by a shifted gamma variable with this variance and third cumulant.
 
     Normal where the skewness is below 1e-4; without variance 1 for distances up to 0, else 0.
+
+    >>> _upper_tail(0.0, 1.0, 0.0), _upper_tail(1.0, 0.0, 0.0)
+    (0.5, 0.0)
     """
     from scipy.special import gammaincc, ndtr
 
@@ -240,6 +276,11 @@ def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: b
 
     The limit is the smallest root-mean-square error that `rejects` rejects, to one part in a hundred, on the side of the
     threshold on which it lies; 1 where nothing is rejected. `closed`: the model has no outputs but those listed.
+
+    >>> cells = OutputCells.counted(np.array([0.5]), np.array([1000.0]), np.array([500.0]))
+    >>> below, limit = upper_limit(cells, 0.2, 0.95)
+    >>> below, limit < 0.1
+    (True, True)
     """
     below = rejects(cells, threshold, level, closed=closed)
     low, high = (0.0, threshold) if below else (threshold, 1.0)
@@ -255,7 +296,12 @@ def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: b
 
 
 def rejects(cells: OutputCells, error: float, level: float, *, closed: bool = False) -> bool:
-    """Decide whether P(T <= observed T) is at most 1 - level under every null of this root-mean-square error; False for 0."""
+    """Decide whether P(T <= observed T) is at most 1 - level under every null of this root-mean-square error; False for 0.
+
+    >>> cells = OutputCells.counted(np.array([0.5]), np.array([1000.0]), np.array([500.0]))
+    >>> rejects(cells, 0.2, 0.95), rejects(cells, 0.0, 0.95)
+    (True, False)
+    """
     return error > 0 and all(p <= 1 - level for p in _null_probabilities(cells, error**2, closed, 1 - level))
 
 
@@ -354,6 +400,11 @@ def _scale(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Flo
     """Scale gaps `direction` (m,) so that sum w gap^2 is `squared`, each cut where its rate s + gap would leave [0, 1].
 
     None where even the cut gaps have less.
+
+    >>> _scale(np.array([0.5, 0.9]), np.array([0.5, 0.5]), np.array([1.0, 1.0]), 0.01)
+    array([0.1, 0.1])
+    >>> _scale(np.array([0.5]), np.array([1.0]), np.array([1.0]), 0.5) is None  # 0.5^2 is the most
+    True
     """
     from scipy.optimize import brentq
 
@@ -532,6 +583,10 @@ def _binomial(n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
     """Return counts around n p and their binomial probabilities, shape (m, values); counts outside 0..n have mass 0.
 
     They reach six standard deviations; where the deviation is above 16 only every m-th count is taken. Rows sum to 1.
+
+    >>> counts, mass = _binomial(np.array([2.0]), np.array([0.5]))
+    >>> [round(float(mass[counts == k].sum()), 6) for k in (0, 1, 2)]
+    [0.25, 0.5, 0.25]
     """
     from scipy.special import betaln, xlog1py, xlogy
 
@@ -548,7 +603,12 @@ def _binomial(n: Float64s, p: Float64s) -> tuple[Float64s, Float64s]:
 
 
 def _poisson(mean: float) -> tuple[Float64s, Float64s]:
-    """Return consecutive counts within six standard deviations (plus 6) of the mean, and their Poisson masses, sum 1."""
+    """Return consecutive counts within six standard deviations (plus 6) of the mean, and their Poisson masses, sum 1.
+
+    >>> counts, mass = _poisson(1.0)
+    >>> counts[:2], mass[:2].round(4)  # exp(-1) twice
+    (array([0., 1.]), array([0.3679, 0.3679]))
+    """
     from scipy.special import gammaln, xlogy
 
     reach = _REACH * np.sqrt(mean) + _REACH
@@ -561,6 +621,10 @@ def _binomial_moments(s: Float64s | float, n: Float64s, p: Float64s) -> tuple[Fl
     """Compute mean and variance of t(n, K) of (2), K binomial of n rows at the rate p: shape (m,) each, 0 where n is 0.
 
     t = square K^2 + linear K + constant, so both follow from the first four central moments of K.
+
+    >>> mean, variance = _binomial_moments(0.5, np.array([0.0, 4.0]), np.array([0.5, 0.5]))
+    >>> mean[0], variance[0], bool(variance[1] > 0)
+    (np.float64(0.0), np.float64(0.0), True)
     """
     safe = np.maximum(n, 1.0)
     square = 1 / safe + 1 / (safe + PULL) ** 2
@@ -576,7 +640,12 @@ def _binomial_moments(s: Float64s | float, n: Float64s, p: Float64s) -> tuple[Fl
 
 
 def _poisson_moments(s: float, rows: float, rate: float) -> tuple[float, float]:
-    """Compute mean and variance of t(N, K) of (2), N Poisson of mean `rows`, and K of N rows with the event at `rate`."""
+    """Compute mean and variance of t(N, K) of (2), N Poisson of mean `rows`, and K of N rows with the event at `rate`.
+
+    >>> mean, variance = _poisson_moments(0.5, 1e-9, 0.5)
+    >>> round(mean, 6), round(variance, 6)  # no rows
+    (0.0, 0.0)
+    """
     n, mass = _poisson(rows)
     mean, variance = _binomial_moments(s, n, np.full(len(n), rate))
     overall = float(mass @ mean)

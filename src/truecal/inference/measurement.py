@@ -392,7 +392,11 @@ def measure_groups(
 
 
 def is_rejected(p: float, level: float) -> bool:
-    """Decide whether a test rejects at 1 - level: p is at most that, or 1 / 1000, the smallest p-value of 999 redraws."""
+    """Decide whether a test rejects at 1 - level: p is at most that, or 1 / 1000, the smallest p-value of 999 redraws.
+
+    >>> is_rejected(0.05, 0.95), is_rejected(0.001, 0.9999), is_rejected(0.06, 0.95)
+    (True, True, False)
+    """
     return p <= max(1 - level, 1 / (1 + _TEST_REDRAWS))
 
 
@@ -400,6 +404,9 @@ def _mean_limit(profile: Profile, level: float) -> float:
     """Compute the lower limit max(|mean(y - c)| - z sqrt(Var(y - c) / n), 0) (17a), z the two-sided normal quantile.
 
     No calibration error of norm 1 or more is below |mean outcome - mean score|.
+
+    >>> round(_mean_limit(Profile.from_arrays([0.75] * 100, [1, 0] * 50), 0.95), 4)  # 0.25 - 1.96 x 0.05
+    0.152
     """
     whole = profile.whole()
     c, y, cc, cy = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y", "cc", "cy"))
@@ -476,7 +483,13 @@ def _measure_matrix(
 
 
 def _counted_bins(preds: Predictions, estimator: Estimator) -> Binning | None:
-    """Return the binning of a BinnedECE if rows can be counted into it without a sort, else None; None for other estimators."""
+    """Return the binning of a BinnedECE if rows can be counted into it without a sort, else None; None for other estimators.
+
+    >>> from truecal.estimators.binned import BinnedECE
+    >>> preds = Predictions.from_probs([0.2, 0.8], [0, 1])
+    >>> _counted_bins(preds, BinnedECE(10)), _counted_bins(preds, RankSeries())
+    (Binning(bins=10, scheme='width', ties='keep', closed='left'), None)
+    """
     if not isinstance(estimator, BinnedECE):
         return None
     binning = estimator.binning
@@ -527,12 +540,22 @@ def _with_resamples(estimate: Estimate, resampled: Bootstrap, p_value: float | N
 
 
 def _resamples(datasets: int) -> int:
-    """Return the number of resamples for a number of datasets: 20,000 // datasets, between 50 and 200."""
+    """Return the number of resamples for a number of datasets: 20,000 // datasets, between 50 and 200.
+
+    >>> _resamples(10), _resamples(200), _resamples(1000)
+    (200, 100, 50)
+    """
     return int(np.clip(_JOINT_WORK // datasets, 50, FEW_RESAMPLES))
 
 
 def _widest_estimate(estimate: Estimate, level: float, reason: str) -> Estimate:
-    """Return the estimate with the interval [0, 1], a p-value of 1 and the reason as a warning."""
+    """Return the estimate with the interval [0, 1], a p-value of 1 and the reason as a warning.
+
+    >>> estimate = measure(Predictions.from_probs([0.2, 0.8], [0, 1]))
+    >>> widest = _widest_estimate(estimate, 0.9, "one row")
+    >>> widest.interval, widest.p_value, widest.warnings[-1]
+    (Interval(low=0.0, high=1.0, level=0.9, method='none'), 1.0, 'one row')
+    """
     return replace(
         estimate, interval=Interval(0.0, 1.0, level, "none"), p_value=1.0, warnings=(*estimate.warnings, reason)
     )

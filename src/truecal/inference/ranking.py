@@ -141,6 +141,7 @@ class RankingConclusion(Tabular):
         return {**{name: plain(getattr(self, name)) for name in (*facts, *properties)}, "worst": worst}
 
     def __str__(self) -> str:
+        """Write headline and sentence, then the gate if there is one."""
         return "\n".join(line for line in (f"{self.headline}. {self.sentence}", self.gate) if line)
 
 

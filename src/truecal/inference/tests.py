@@ -60,12 +60,17 @@ class Verdict(Tabular):
     method: str
 
     def frame(self) -> Frame:
-        """Tabulate the test: one row per dataset."""
+        """Tabulate the test: one row per dataset.
+
+        >>> Verdict(1.5, 0.2, "calibration", "test").frame()[0]
+        {'method': 'test', 'hypothesis': 'calibration', 'statistic': 1.5, 'p_value': 0.2}
+        """
         p = np.atleast_1d(self.p_value)
         texts = {"method": [self.method] * len(p), "hypothesis": [self.hypothesis] * len(p)}
         return Frame({**texts, "statistic": np.atleast_1d(self.statistic), "p_value": p})
 
     def __str__(self) -> str:
+        """Write method, statistic, p-value and hypothesis; of a batch the method and the number of datasets."""
         if np.ndim(self.p_value):
             return f"{self.method}: {np.size(self.p_value)} datasets"
         p = digits.p_equation(float(self.p_value))
@@ -75,7 +80,11 @@ class Verdict(Tabular):
 def verdict_of(
     profile: Profile, statistic: Float64s, p: Float64s, method: str, hypothesis: str = CALIBRATED
 ) -> Verdict:
-    """Make the verdict of a test, with plain numbers for a single dataset and arrays for a batch."""
+    """Make the verdict of a test, with plain numbers for a single dataset and arrays for a batch.
+
+    >>> verdict_of(Profile.from_arrays([0.5], [1]), np.array([1.5]), np.array([0.2]), "test").p_value
+    0.2
+    """
     if profile.single:
         return Verdict(float(statistic[0]), float(p[0]), hypothesis, method)
     return Verdict(statistic, p, hypothesis, method)
@@ -199,6 +208,10 @@ def _z(cells: Profile) -> Float64s:
 
     sum n (y - c) (1 - 2 c) / sqrt(sum n (1 - 2 c)^2 c (1 - c)) over cells of n rows with mean outcome y. Scores of 0, 1/2 and 1
     only give no variance: z is then 0, or infinite if an outcome contradicts a score of 0 or 1.
+
+    >>> cells = Profile(np.array([[0.25]]), np.array([[0.5]]), np.array([[16.0]]))
+    >>> _z(cells).round(4)  # 4 x 0.5 / sqrt(16 x 0.25 x 0.1875)
+    array([2.3094])
     """
     assert cells.weights is not None
     count, score = cells.weights[0], cells.scores[0].astype(np.float64)
@@ -215,6 +228,10 @@ def _chi_square(cells: Profile, bins: int) -> Float64s:
     """Compute the Hosmer-Lemeshow statistic on `bins` bins of equal mass for each dataset of cells, shape (batch,).
 
     Infinite if an outcome is unexpected in a bin whose scores are all 0 or all 1.
+
+    >>> cells = Profile(np.array([[0.5]]), np.array([[1.0]]), np.array([[4.0]]))
+    >>> _chi_square(cells, 1)  # (4 - 2)^2 / (4 x 0.25)
+    array([4.])
     """
     assert cells.weights is not None
     one_dataset = Profile(cells.scores, cells.outcomes[:1], cells.weights)
@@ -341,6 +358,10 @@ def _cumulative_statistic(cells: Profile, name: Literal["kuiper", "ks"]) -> Floa
 
     With F the cumulative sums of y - c over rows, 0 first, and sigma^2 = sum c (1 - c): (max F - min F) / sigma for "kuiper", max
     |F| / sigma for "ks"; infinite if all scores are 0 or 1 and an outcome contradicts one.
+
+    >>> cells = Profile(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]), np.ones((1, 2)))
+    >>> _cumulative_statistic(cells, "ks").round(4), _cumulative_statistic(cells, "kuiper").round(4)  # 0.5 / sqrt(0.5)
+    (array([0.7071]), array([0.7071]))
     """
     assert cells.weights is not None
     cumulative = np.cumsum((cells.outcomes - cells.scores) * cells.weights, axis=1)

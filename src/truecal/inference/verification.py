@@ -221,6 +221,7 @@ class Verification(Tabular):
     warnings: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
+        """Return whether the verdict is "promised"."""
         return self.verdict == "promised"
 
     @property
@@ -274,6 +275,9 @@ class Verification(Tabular):
         )
 
     def __str__(self) -> str:
+        """Write the verdict, then estimate and limits, assumptions, explicit bound, number of outputs and further
+        rows, a line each.
+        """
         what = {
             "promised": f"promised: the calibration error is below {self.threshold:g}",
             "supported": f"supported under assumptions: the calibration error is below {self.threshold:g} if they hold",
@@ -449,7 +453,12 @@ def _verify_cells(
 
 
 def _check_outputs(outputs: ArrayLike, cells: OutputCells) -> Float64s:
-    """Return the distinct outputs that a model can give, ascending; raise InputError if one that occurs is not listed."""
+    """Return the distinct outputs that a model can give, ascending; raise InputError if one that occurs is not listed.
+
+    >>> cells = OutputCells.of(Profile.from_arrays([0.25, 0.75], [0, 1]))
+    >>> _check_outputs([0.75, 0.25, 0.5], cells)
+    array([0.25, 0.5 , 0.75])
+    """
     values = validation.as_floats(outputs, "outputs").astype(np.float64)
     validation.refuse_outside_unit(values, "outputs")
     possible = np.unique(values)

@@ -9,7 +9,7 @@ __all__ = ["scorer"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the scorer on first use: pytest imports this folder at every start, and should not wait for numpy."""
+    """Import `scorer` on first use; AttributeError for other names. pytest imports this folder at every start."""
     if name != "scorer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from truecal.integrations.sklearn import scorer

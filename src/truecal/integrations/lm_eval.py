@@ -66,6 +66,9 @@ def _right_option(doc: Mapping[str, Any], options: int) -> int:
 
     It may be written as an index from 0, a letter (A is 0), or the text of a choice. Refuse a document without such a field,
     and an index that is not below the number `options`.
+
+    >>> _right_option({"answer": "B", "choices": ["cat", "dog"]}, 2), _right_option({"gold": "dog", "choices": ["cat", "dog"]}, 2)
+    (1, 1)
     """
     name = next((name for name in _TARGETS if name in doc), None)
     if name is None:

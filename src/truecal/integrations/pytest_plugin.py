@@ -25,6 +25,7 @@ class Calibration:
     """Checks of calibration with a default tolerance and level; a failure shows the estimate."""
 
     def __init__(self, max_error: float | None, level: float) -> None:
+        """Store the error allowed (None: each check must say it) and the level."""
         self.max_error, self.level = max_error, level
 
     def check(

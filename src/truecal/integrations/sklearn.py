@@ -21,6 +21,7 @@ class Scorer:
     lens: Lens | None = None
 
     def __call__(self, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return minus the calibration error of a fitted classifier on rows X with labels y; refuse one without predict_proba."""
         if not hasattr(model, "predict_proba") or not hasattr(model, "classes_"):
             raise InputError(f"{type(model).__name__} has no probabilities: a calibration score needs predict_proba")
         return -self.metric(y, model.predict_proba(X), labels=model.classes_, sample_weight=sample_weight)

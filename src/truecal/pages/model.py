@@ -66,6 +66,7 @@ class PageSettings:
     progress: Callable[[str], object] = str
 
     def __post_init__(self) -> None:
+        """Raise InputError for a level or tolerance outside (0, 1), and what is no lens or no selection."""
         options.level(self.level)
         options.between(self.tolerance, "tolerance", 0, 1)
         check_lens(self.lens)

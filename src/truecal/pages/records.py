@@ -25,7 +25,11 @@ def versions() -> dict[str, str]:
 
 
 def now() -> str:
-    """Return the time in UTC, such as "2026-05-01 12:00 UTC"."""
+    """Return the time in UTC, such as "2026-05-01 12:00 UTC".
+
+    >>> len(now())
+    20
+    """
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 

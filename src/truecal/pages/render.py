@@ -114,7 +114,11 @@ def interval(low: float | None, high: float | None, sign: str = "", missing: str
 
 
 def formatted(value: Any, spec: str) -> str:
-    """Write a number by a format; "" for None and NaN, "infinite" for infinities."""
+    """Write a number by a format; "" for None and NaN, "infinite" for infinities.
+
+    >>> formatted(0.5, ".2f"), formatted(None, ".2f"), formatted(float("-inf"), ".2f")
+    ('0.50', '', 'infinite')
+    """
     if value is None or value != value:
         return ""
     return format(value, spec) if isfinite(value) else "infinite"
@@ -134,12 +138,20 @@ def sort_key(value: Any) -> str:
 
 
 def _without_controls(value: Any) -> Any:
-    """Replace control characters in the text of a value by U+FFFD; markup is returned unchanged."""
+    """Replace control characters in the text of a value by U+FFFD; markup is returned unchanged.
+
+    >>> _without_controls("a" + chr(0)) == "a" + chr(0xFFFD)
+    True
+    """
     return value if hasattr(value, "__html__") else _FORBIDDEN.sub("\ufffd", str(value))
 
 
 def _prose(value: str) -> Any:
-    """Escape text and mark up what stands between backticks as code; unchanged if backticks are unpaired."""
+    """Escape text and mark up what stands between backticks as code; unchanged if backticks are unpaired.
+
+    >>> _prose("use `tc.read`"), _prose("a ` b")
+    (Markup('use <code>tc.read</code>'), 'a ` b')
+    """
     markup = extra("markupsafe").Markup
     parts = str(value).split("`")
     if len(parts) % 2 == 0:  # a single backtick is one
@@ -179,12 +191,20 @@ def script_json(value: Any) -> str:
 
 
 def inert(script: str) -> str:
-    """Return JavaScript in which no string can end the script element or open a comment in it."""
+    r"""Return JavaScript in which no string can end the script element or open a comment in it.
+
+    >>> print(inert("'</script>'"))
+    '<\/script>'
+    """
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def _digest(script: str) -> str:
-    """Return the base64 SHA-256 of a script, for the content security policy."""
+    """Return the base64 SHA-256 of a script, for the content security policy.
+
+    >>> _digest("")
+    '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='
+    """
     return b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 

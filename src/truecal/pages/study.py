@@ -79,6 +79,9 @@ def _table_cell(kind: str, values: list[Any]) -> tuple[str, float | str]:
     """Return the text of a table cell and its sort key.
 
     `kind` is text, yes, not, ratio or limits, else a number format; with a "?" missing numbers are "unknown", else "".
+
+    >>> _table_cell("ratio", [1, 4]), _table_cell("limits", [0.1, 0.2]), _table_cell(".2f?", [None])
+    (('1 of 4', 0.25), ('0.100 to 0.200', 0.1), ('unknown', -1000000000.0))
     """
     if kind in ("text", "yes", "not"):
         words = {"yes": "yes" if values[0] else "", "not": "no" if values[0] else "yes"}.get(kind)
@@ -235,7 +238,11 @@ def _draw_figure(name: str, results: Results, after: str | None) -> str | None:
 
 
 def _capitalized(words: str) -> str:
-    """Return text with a capital first letter."""
+    """Return text with a capital first letter.
+
+    >>> _capitalized("no model"), _capitalized("")
+    ('No model', '')
+    """
     return words[:1].upper() + words[1:]
 
 

@@ -44,6 +44,7 @@ class InterventionsDisplay(Display):
     needed = ("intervention", "what", "mean", "sd")
 
     def __init__(self, numbers: Numbers, *, ylabel: str = "Calibration error") -> None:
+        """Store the numbers and the label of the vertical axis."""
         super().__init__(numbers)
         self.ylabel = ylabel
 

@@ -58,6 +58,7 @@ class AbstentionDisplay(Display):
     """
 
     def __init__(self, numbers: Numbers, *, series: str = "series", cost: str = "cost") -> None:
+        """Store the numbers; `series` and `cost` name their columns of the model and of what is drawn."""
         self.series, self.cost, self.needed = series, cost, ("answered", cost, series)
         super().__init__(numbers)
 
@@ -166,6 +167,7 @@ class DecisionLossDisplay(Display):
     """
 
     def __init__(self, numbers: Numbers, *, quantity: str = "loss") -> None:
+        """Store the numbers; `quantity` is "loss", drawn with the columns low and high, or "cost", with cost_low and cost_high."""
         self.quantity, self.limits = quantity, ("low", "high") if quantity == "loss" else ("cost_low", "cost_high")
         self.needed = ("model", "threshold", quantity, *self.limits)
         super().__init__(numbers)
@@ -228,6 +230,7 @@ class FlexibleDisplay(Display):
     needed = ("curve", "score", "outcome", "low", "high", "lowest", "highest")
 
     def __init__(self, numbers: Numbers, *, scores: ArrayLike | None = None) -> None:
+        """Store the numbers, and the scores of the histogram beneath; refuse scores outside [0, 1]."""
         super().__init__(numbers)
         self.scores = None if scores is None else validation.check_scores(scores)
 

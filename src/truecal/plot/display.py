@@ -64,6 +64,7 @@ class Display(ABC):
     needed: tuple[str, ...] = ()  # columns
 
     def __init__(self, numbers: Numbers) -> None:
+        """Store numbers as a Frame; refuse an empty one, and one that lacks a column of `needed`."""
         self._frame = Frame.of(numbers)
         if not len(self._frame):
             raise InputError("there is nothing to draw: the columns are empty")
@@ -200,6 +201,10 @@ def wrap(words: str, inches: float, points: float) -> str:
     """Break each line of text at spaces into lines of `inches` in type of `points`, keeping its indentation.
 
     A letter is 0.55 times as wide as the type; a line may always have 12 letters. "n = 5" and "[0.1, 0.2]" are not broken.
+
+    >>> print(wrap("one two three four", 1.0, 10.0))  # 13 letters
+    one two three
+    four
     """
     letters = max(12, int(inches * 72 / (_LETTER * points)))
     words = re.sub(r" = |(?<=\d), (?=\d)", lambda match: match[0].replace(" ", "\N{NO-BREAK SPACE}"), words)
@@ -390,6 +395,9 @@ def rounded_limits(low: float, high: float) -> tuple[float, float]:
 
     The step is a fifth of the largest power of 10 up to L. An end is 0 or 1 if that is closer than L / 2; both are if L is 0 or
     above 0.6.
+
+    >>> rounded_limits(0.42, 0.58), rounded_limits(0.02, 0.5), rounded_limits(0.5, 0.5)
+    ((0.4, 0.6), (0.0, 0.54), (0.0, 1.0))
     """
     span = high - low
     if span <= 0 or span > 0.6:

@@ -209,17 +209,31 @@ class FigureData:
 
 
 def when(recalibrator: str) -> str:
-    """Return "before recalibration" for "none", else "after <recalibrator>"."""
+    """Return "before recalibration" for "none", else "after <recalibrator>".
+
+    >>> when("none"), when("temperature")
+    ('before recalibration', 'after temperature')
+    """
     return "before recalibration" if recalibrator == "none" else f"after {recalibrator}"
 
 
 def axis_title(metric: str) -> str:
-    """Return the title of the axis of a metric: "Log loss" (nll), "Brier score" (brier), else "Calibration error\\n(name)"."""
+    r"""Return the title of the axis of a metric: "Log loss" (nll), "Brier score" (brier), else "Calibration error\n(name)".
+
+    >>> axis_title("nll"), axis_title("ece-mass-15-l1")
+    ('Log loss', 'Calibration error\n(ece-mass-15-l1)')
+    """
     return _TITLES.get(metric, f"Calibration error\n({metric})")
 
 
 def _refuse_unknown(name: str, names: Iterable[Any], kind: str) -> None:
-    """Refuse a name that is not among `names`, listing up to 12; `kind` says in the message what it names."""
+    """Refuse a name that is not among `names`, listing up to 12; `kind` says in the message what it names.
+
+    >>> _refuse_unknown("vgg", ["resnet", "vit"], "model")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: there is no model 'vgg'; there are resnet, vit
+    """
     listed = sorted(map(str, names))
     if name not in listed:
         words = ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "") or "nothing"

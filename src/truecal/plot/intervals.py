@@ -57,6 +57,7 @@ class ForestDisplay(_RowsDisplay):
     width, row_height = 6.5, 0.32
 
     def __init__(self, numbers: Numbers, *, number: str = "oe") -> None:
+        """Store the numbers of the sites; `number` is the one that is drawn."""
         super().__init__(numbers)
         options.choice(number, tuple(_NUMBERS), "number")
         self.number = number

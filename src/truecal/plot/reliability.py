@@ -146,6 +146,7 @@ class ReliabilityDisplay(Display):
     """
 
     def __init__(self, numbers: ReliabilityNumbers, *, name: str = "", outcome: str = "Frequency") -> None:
+        """Store bins, band and curve; `name` is the model in the title, `outcome` the label of the vertical axis."""
         super().__init__(numbers.bins)
         self.numbers, self.name, self.outcome = numbers, name, outcome
         self.histogram_ax_: Any = None

@@ -21,7 +21,11 @@ _DARK = 1.2  # by choice: sum of red, green and blue below which text on a cell 
 
 
 def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
-    """Return {"color": ..., "marker": ...} by name of each distinct family, in alphabetical order; None is "no family"."""
+    """Return {"color": ..., "marker": ...} by name of each distinct family, in alphabetical order; None is "no family".
+
+    >>> list(family_styles(["vit", None, "mlp", "vit"]))
+    ['mlp', 'no family', 'vit']
+    """
     names = sorted({NO_FAMILY if family is None else family for family in families})
     return {
         name: {"color": _COLOURS[i % len(_COLOURS)], "marker": _MARKERS[i % len(_MARKERS)]}

@@ -64,6 +64,10 @@ def _with_predictions(args: tuple[Any, ...], options: dict[str, Any], position: 
 
     Removes `y_true`, `y_prob`, `sample_weight`, `clusters`, `classes`, `pos_label`, `columns` and `judge` from `options`, in
     place. Where there are not two arrays, nothing is built, and `function` refuses the arguments.
+
+    >>> options = {"sample_weight": [1, 2], "level": 0.9}
+    >>> _with_predictions(([0, 1], [0.2, 0.8]), options, 0), options
+    ((Predictions(2 rows, binary, weighted),), {'level': 0.9})
     """
     if len(args) <= position and "y_true" in options:
         args = (*args, options.pop("y_true"))
@@ -85,6 +89,9 @@ def _is_array(value: object) -> bool:
     """Whether a value can be an array of labels or probabilities: an array, list, tuple, series or tensor.
 
     False for text, mappings and Predictions.
+
+    >>> _is_array([1, 2]), _is_array("ab"), _is_array({"a": 1})
+    (True, False, False)
     """
     if isinstance(value, (str, bytes, Mapping, Predictions)):
         return False

@@ -50,17 +50,29 @@ class EvalLog:
 
     @property
     def questions(self) -> int:
-        """Number of different pairs of task and question."""
+        """Number of different pairs of task and question.
+
+        >>> EvalLog("log", "stated", (LoggedAnswer("q1", 0.7, True), LoggedAnswer("q1", 0.6, False))).questions
+        1
+        """
         return len({(answer.task, answer.question) for answer in self.answers})
 
     @property
     def repeated(self) -> bool:
-        """Whether some question has several answers, which are then not independent."""
+        """Whether some question has several answers, which are then not independent.
+
+        >>> EvalLog("log", "stated", (LoggedAnswer("q1", 0.7, True), LoggedAnswer("q1", 0.6, False))).repeated
+        True
+        """
         return self.questions < len(self.answers)
 
     @property
     def checked(self) -> int:
-        """How many answers a person checked; the log's own verdicts are then those of a judge."""
+        """How many answers a person checked; the log's own verdicts are then those of a judge.
+
+        >>> EvalLog("log", "stated", (LoggedAnswer("q1", 0.7, True, human=False), LoggedAnswer("q2", 0.6, False))).checked
+        1
+        """
         return sum(answer.human is not None for answer in self.answers)
 
     def frame(self) -> Any:
@@ -80,6 +92,9 @@ class EvalLog:
         """Return sentences such as "3 of 10 answers state no confidence"; also on answers without score, and checked by a person.
 
         There is none on a number of 0.
+
+        >>> EvalLog("log", "stated", (LoggedAnswer("q1", None, True), LoggedAnswer("q2", 0.6, False))).notes()
+        ('1 of 2 answers state no confidence',)
         """
         counts = {
             "{} state no confidence": sum(answer.confidence is None for answer in self.answers),
@@ -92,6 +107,9 @@ class EvalLog:
         """Return text such as "HELM instances: confidence max_prob, 40 questions as clusters".
 
         Clusters are named only where questions are repeated.
+
+        >>> EvalLog("HELM instances", "max_prob", (LoggedAnswer("q1", 0.7, True),)).describe()
+        'HELM instances: confidence max_prob'
         """
         clusters = f", {self.questions} questions as clusters" if self.repeated else ""
         return f"{self.kind}: confidence {self.confidence}{clusters}"
@@ -114,6 +132,9 @@ def first_of(keys: Sequence[str], *mappings: Any) -> Any:
     """Return the first value other than None under one of the keys, mapping by mapping; None if there is none.
 
     What is not a dict among the mappings is skipped.
+
+    >>> first_of(("p", "confidence"), None, {"p": None}, {"confidence": 0.7})
+    0.7
     """
     present = [mapping for mapping in mappings if isinstance(mapping, dict)]
     return next((mapping[key] for mapping in present for key in keys if mapping.get(key) is not None), None)
@@ -126,6 +147,10 @@ def graded_answer(question: str, verdicts: dict[str, Any], *metadata: Any, **ori
     confidence is the first value in `metadata` under one of CONFIDENCE_KEYS ("confidence", "p_true", ...); the verdict of a
     person is the first in `verdicts`, else in `metadata` under one of HUMAN_KEYS ("human", "human_label", ...). `origin` are
     further fields of the answer (task, model, repeat).
+
+    >>> answer = graded_answer("q1", {"exact match": 1, "human": 0}, {"confidence": 0.7})
+    >>> answer.correct, answer.human, answer.confidence
+    (True, False, 0.7)
     """
     human_verdicts = [value for name, value in verdicts.items() if name.lower().startswith("human")]
     automatic_verdicts = [value for name, value in verdicts.items() if not name.lower().startswith("human")]
@@ -146,6 +171,10 @@ def promptfoo_log(value: Any) -> EvalLog | None:
 
     A row has "testIdx", the question, and is correct if all of gradingResult.componentResults "pass" whose assertion is not on
     cost or latency (without any, by its "success"). The confidence is in its "metadata", "namedScores" or JSON output.
+
+    >>> row = {"testIdx": 0, "success": True, "metadata": {"confidence": 0.7}}
+    >>> promptfoo_log({"results": {"prompts": [], "results": [row]}}).answers[0].correct, promptfoo_log([])
+    (True, None)
     """
     results = value.get("results") if isinstance(value, dict) else None
     if not (isinstance(results, dict) and isinstance(results.get("results"), list) and "prompts" in results):
@@ -169,6 +198,10 @@ def deepeval_log(value: Any) -> EvalLog | None:
 
     A case has "input", the question, and is correct if all of "metricsData" have "success" (without any, by its own). The
     confidence is in its "metadata" or "additionalMetadata".
+
+    >>> case = {"input": "q1", "success": False, "metadata": {"confidence": 0.7}}
+    >>> deepeval_log({"testCases": [case]}).answers[0].correct, deepeval_log({})
+    (False, None)
     """
     cases = value.get("testRunData", value).get("testCases") if isinstance(value, dict) else None
     if not isinstance(cases, list):
@@ -193,6 +226,10 @@ def helm_log(value: Any) -> EvalLog | None:
     The confidence is the statistic max_prob, which some instance must have; an answer is correct if its exact_match is 1, or
     without that its quasi_exact_match, prefix_exact_match or quasi_prefix_exact_match. "train_trial_index" numbers repeated
     answers.
+
+    >>> instance = {"instance_id": "q1", "stats": {"max_prob": 0.7, "exact_match": 1}}
+    >>> helm_log([instance]).answers[0].correct, helm_log([])
+    (True, None)
     """
     keys = {"instance_id", "stats"}
     if (
@@ -215,7 +252,11 @@ def helm_log(value: Any) -> EvalLog | None:
 
 
 def _stats_by_name(stats: Any) -> dict[str, Any]:
-    """Return statistics by name, from a mapping (as it is) or a list of objects {"name": {"name": text}, "mean": number}."""
+    """Return statistics by name, from a mapping (as it is) or a list of objects {"name": {"name": text}, "mean": number}.
+
+    >>> _stats_by_name([{"name": {"name": "max_prob"}, "mean": 0.7}])
+    {'max_prob': 0.7}
+    """
     if isinstance(stats, dict):
         return stats
     return {str((stat["name"] or {}).get("name")): stat.get("mean") for stat in stats if isinstance(stat, dict)}
@@ -253,6 +294,10 @@ def inspect_log(value: Any) -> EvalLog | None:
     """Read the answers of a log of Inspect, {"eval": {"task", "model"}, "samples": [...]}; None if `value` is none.
 
     A sample has "id", "epoch" (the repeat), "scores": {scorer: {"value", "metadata"}} and "metadata".
+
+    >>> sample = {"id": 1, "scores": {"match": {"value": "C", "metadata": {"confidence": 0.7}}}}
+    >>> inspect_log({"eval": {"task": "qa"}, "samples": [sample]}).answers[0].correct
+    True
     """
     evaluation, samples = (value.get("eval"), value.get("samples")) if isinstance(value, dict) else (None, None)
     if not isinstance(evaluation, dict) or not isinstance(samples, list):
@@ -331,7 +376,11 @@ def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog
 
 
 def _is_options(responses: object) -> bool:
-    """Whether responses are [log-likelihood, is greedy] of two or more options: a list of at least two lists of length 2."""
+    """Whether responses are [log-likelihood, is greedy] of two or more options: a list of at least two lists of length 2.
+
+    >>> _is_options([["-1.2", "True"], ["-2.3", "False"]]), _is_options(["a text"])
+    (True, False)
+    """
     return (
         isinstance(responses, list)
         and len(responses) > 1
@@ -340,7 +389,11 @@ def _is_options(responses: object) -> bool:
 
 
 def most_probable(log_probs: Sequence[float]) -> tuple[int, float]:
-    """Return the position of the largest log-probability, the first of ties, and its softmax probability."""
+    """Return the position of the largest log-probability, the first of ties, and its softmax probability.
+
+    >>> most_probable([-1.0, -1.0, -math.inf])  # the first of ties
+    (0, 0.5)
+    """
     top = max(range(len(log_probs)), key=log_probs.__getitem__)
     return top, 1 / sum(math.exp(log_prob - log_probs[top]) for log_prob in log_probs)
 
@@ -349,6 +402,11 @@ def _answer_from_options(document: dict[str, Any], task: str, model: str, per_ch
     """Return the most probable option of a document, with its softmax probability as confidence.
 
     `correct` compares its position with the target; where that is no position, it is the document's own score (acc, or acc_norm).
+
+    >>> document = {"doc_id": 0, "target": "1", "filtered_resps": [["0.0", "False"], ["0.0", "True"]]}
+    >>> answer = _answer_from_options(document, "qa", "", per_character=False)
+    >>> answer.confidence, answer.correct  # the first of ties is position 0
+    (0.5, False)
     """
     log_probs = [float(response[0]) for response in document["filtered_resps"]]
     if per_character:
@@ -367,6 +425,9 @@ def _option_lengths(document: dict[str, Any], count: int) -> list[float]:
     """Count the characters of each of `count` options ("arg_1" of the document's arguments), less one space before; at least 1.
 
     Refuse a document whose arguments are missing or not `count`.
+
+    >>> _option_lengths({"arguments": [["q", " cat"], ["q", "horse"]]}, 2)
+    [3.0, 5.0]
     """
     requests = document.get("arguments")
     arguments = list(requests.values()) if isinstance(requests, dict) else requests
@@ -377,7 +438,11 @@ def _option_lengths(document: dict[str, Any], count: int) -> list[float]:
 
 
 def _response_texts(document: dict[str, Any]) -> list[str]:
-    """Return the texts of all responses to a document (resps, else filtered_resps) in one list, stripped of white space."""
+    """Return the texts of all responses to a document (resps, else filtered_resps) in one list, stripped of white space.
+
+    >>> _response_texts({"resps": [["a ", "b"], ["a"]]})
+    ['a', 'b', 'a']
+    """
     responses = document.get("resps") or document["filtered_resps"]
     flat = [text for response in responses for text in (response if isinstance(response, list) else [response])]
     return [str(text).strip() for text in flat]
@@ -387,6 +452,10 @@ def _answer_from_repeats(document: dict[str, Any], task: str, model: str) -> Log
     """Return the commonest of repeated answers to a document, with its share as confidence; of ties the one given first.
 
     `correct` is the document's score if that is of this answer (the first given), else whether it equals the target.
+
+    >>> answer = _answer_from_repeats({"doc_id": 0, "target": "a", "resps": [["b", "a", "a", "c"]]}, "qa", "")
+    >>> answer.confidence, answer.correct
+    (0.5, True)
     """
     texts = _response_texts(document)
     commonest, count = Counter(texts).most_common()[0]
@@ -400,6 +469,9 @@ def _task_and_model(file: Path) -> tuple[str, str]:
     """Return task and model, from the name samples_<task>_<time>.jsonl and the file results_<time>.json beside it.
 
     The latter states "model_name" or "config": {"model"}. What is not known is "".
+
+    >>> _task_and_model(Path("samples_arc_2026-05-01T12-00.jsonl")), _task_and_model(Path("other.jsonl"))
+    (('arc', ''), ('', ''))
     """
     match = _SAMPLES.match(file.name)
     if match is None:

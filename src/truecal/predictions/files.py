@@ -83,7 +83,11 @@ def kind_by_name(name: str) -> str | None:
 
 
 def _ending(name: str) -> str:
-    """Return the ending of a name in lower case, without that of a packed file: ".csv" of "preds.CSV.gz"."""
+    """Return the ending of a name in lower case, without that of a packed file: ".csv" of "preds.CSV.gz".
+
+    >>> _ending("preds.CSV.gz"), _ending("preds")
+    ('.csv', '')
+    """
     path = Path(name.lower())
     return Path(path.stem).suffix if path.suffix in _PACKED else path.suffix
 
@@ -191,7 +195,11 @@ def _parquet_bytes(pl: Any, file: Path, lazy: Any) -> int:
 
 
 def damaged_zip() -> tuple[type[Exception], ...]:
-    """Return the types of exceptions that reading a damaged npz file or another zip archive raises."""
+    """Return the types of exceptions that reading a damaged npz file or another zip archive raises.
+
+    >>> OSError in damaged_zip()
+    True
+    """
     from zipfile import BadZipFile
 
     # AttributeError: a lone .npy array; KeyError: no such member; RuntimeError: a password, a way of packing unknown to Python
@@ -241,7 +249,11 @@ def read_json(file: Path) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of another library's message, at most 200 characters; the type of the error if it has none."""
+    r"""Return the first line of another library's message, at most 200 characters; the type of the error if it has none.
+
+    >>> _reason(ValueError("one\ntwo")), _reason(KeyError())
+    ('one', 'KeyError')
+    """
     first = (str(error).splitlines() or [type(error).__name__])[0]
     return first if len(first) <= 200 else f"{first[:197]}..."
 
@@ -313,7 +325,11 @@ def _read_csv_with_quotes(pl: Any, text: bytes, separator: str) -> Any:
 
 
 def _header(first: str, separator: str) -> list[str]:
-    """Return the names in the first line of a csv file; empty if the csv parser refuses it (a field beyond its limit)."""
+    """Return the names in the first line of a csv file; empty if the csv parser refuses it (a field beyond its limit).
+
+    >>> _header("label; p_cat", ";")
+    ['label', 'p_cat']
+    """
     try:
         return [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
     except csv.Error:
@@ -351,7 +367,11 @@ def _convert_booleans(pl: Any, frame: Any) -> Any:
 
 
 def _as_utf8(file: Path, data: bytes) -> bytes:
-    """Convert bytes in UTF-8 or UTF-16 (with a byte order mark) to UTF-8 without a mark; refuse others, naming the line."""
+    """Convert bytes in UTF-8 or UTF-16 (with a byte order mark) to UTF-8 without a mark; refuse others, naming the line.
+
+    >>> _as_utf8(Path("a.csv"), "é".encode("utf-16")).decode()
+    'é'
+    """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0\0" not in data[:4]:
         return data.decode("utf-16").encode()
     if b"\0" in data[:8]:
@@ -368,7 +388,11 @@ def _as_utf8(file: Path, data: bytes) -> bytes:
 
 
 def _describe_bad_line(text: bytes, separator: str) -> str:
-    """Describe the first line with more fields than the header or with an unclosed quote; empty if there is none."""
+    r"""Describe the first line with more fields than the header or with an unclosed quote; empty if there is none.
+
+    >>> _describe_bad_line(b"a,b\n1,2,3\n", ","), _describe_bad_line(b"a,b\n1,2\n", ",")
+    ("line 2 has 3 fields and the header 2; delete the line, or quote text that holds ','", '')
+    """
     rows = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=separator, strict=True)
     start, width = 1, 0
     try:
@@ -428,6 +452,10 @@ def unpacked(data: bytes, file: Path) -> bytes:
     """Unpack bytes packed by gzip or zstd; return others as they are. `file` is named in refusals.
 
     Refuse to unpack n bytes to more than min(8e9, max(100 n, 1e8)), by default (`unpacked_limit`).
+
+    >>> import gzip
+    >>> unpacked(gzip.compress(b"abc"), Path("a.gz")), unpacked(b"abc", Path("a.csv"))
+    (b'abc', b'abc')
     """
     packed = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
     if packed not in _PACKED.values():
@@ -471,6 +499,9 @@ def unpacked_limit(size: int) -> int:
     """Return the largest number of bytes that may be unpacked from `size` bytes: min(8e9, max(100 size, 1e8)).
 
     The environment variable TRUECAL_MAX_UNPACKED (bytes) replaces it.
+
+    >>> unpacked_limit(1), unpacked_limit(10_000_000), unpacked_limit(10**9)
+    (100000000, 1000000000, 8000000000)
     """
     setting = os.environ.get(LIMIT_VARIABLE)
     try:

@@ -52,7 +52,11 @@ class ColumnChoice:
 
     @property
     def outputs(self) -> str | Sequence[str]:
-        """The columns of predictions: `probs` if given, else `logits`."""
+        """The columns of predictions: `probs` if given, else `logits`.
+
+        >>> ColumnChoice("y", "p_*", None, frozenset()).outputs
+        'p_*'
+        """
         outputs = self.probs if self.probs is not None else self.logits
         assert outputs is not None
         return outputs
@@ -61,6 +65,9 @@ class ColumnChoice:
         """Describe the chosen columns: "label 'y' [detected], probabilities 'p_*' (2 columns)".
 
         " [detected]" marks those found by name; `columns` are counted that match a pattern.
+
+        >>> ColumnChoice("y", "p_*", None, frozenset(["label"])).describe(["y", "p_a", "p_b"])
+        "label 'y', probabilities 'p_*' (2 columns) [detected]"
         """
         kind = "probabilities" if self.probs is not None else "logits"
         pattern = self.outputs if isinstance(self.outputs, str) else ", ".join(self.outputs)
@@ -117,6 +124,9 @@ def choose_predictions(
     """Choose (probs, logits) of a file without labels, one of which is None: those given, else columns found by name.
 
     Known names are those of `_choose_outputs`, such as p_*, score, confidence or logit; refuse none and several.
+
+    >>> choose_predictions(["id", "p_cat", "p_dog"], probs=None, logits=None), choose_predictions(["id"], probs="s", logits=None)
+    (('p_*', None), ('s', None))
     """
     if probs is None and logits is None:
         return _choose_outputs(columns, columns)
@@ -135,6 +145,9 @@ def _choose_label(
     Names in CORRECT ("correct", "is_correct", ...) precede those in LABELS ("y", "label", "target", ...) if the prediction is a
     confidence in an answer, else follow them. Refuses none, several, and a confidence beside an answer and its true value.
     `columns` are listed in the refusal.
+
+    >>> _choose_label(["label", "id"], ["label", "id"], None, of_confidence=False)
+    'label'
     """
     correct, truth = ([name for name in free if plain_name(name) in names] for names in (CORRECT, LABELS))
     labels = (correct or truth) if of_confidence else (truth or correct)
@@ -170,6 +183,9 @@ def _choose_outputs(
 
     In this order: a family such as p_*, a name of SCORES ("p", "score", ...) or CONFIDENCES ("confidence", ...), the same for
     logits, a single name such as prob_x or x_score, the only column of `score_like`. `columns` are listed in the refusal.
+
+    >>> _choose_outputs(["p_cat", "p_dog"], []), _choose_outputs(["score"], []), _choose_outputs(["logit"], [])
+    (('p_*', None), ('score', None), (None, 'logit'))
     """
     for stems, names, is_logits in ((PROB_STEMS, (*SCORES, *CONFIDENCES), False), (LOGIT_STEMS, LOGITS, True)):
         pattern = next((f"{stem}*" for stem in stems if _is_family(free, stem)), None)
@@ -208,18 +224,30 @@ def plain_name(name: str) -> str:
 
 
 def _is_family(columns: Sequence[str], stem: str) -> bool:
-    """Whether two or more columns share a stem (p_a, p_b, ...); if the stem has no "_" (p0, p1, ...), only digits may follow."""
+    """Whether two or more columns share a stem (p_a, p_b, ...); if the stem has no "_" (p0, p1, ...), only digits may follow.
+
+    >>> _is_family(["p_cat", "p_dog"], "p_"), _is_family(["p0", "p1"], "p"), _is_family(["pa", "pb"], "p")
+    (True, True, False)
+    """
     suffixes = [name[len(stem) :] for name in columns if name.startswith(stem) and len(name) > len(stem)]
     return len(suffixes) > 1 and (stem.endswith("_") or all(suffix.isdigit() for suffix in suffixes))
 
 
 def _join_names(names: Sequence[str], limit: int = 12) -> str:
-    """Join the first `limit` names by commas, followed by ", ..." if there are more."""
+    """Join the first `limit` names by commas, followed by ", ..." if there are more.
+
+    >>> _join_names(["a", "b", "c"], 2)
+    'a, b, ...'
+    """
     return ", ".join(map(_shorten_name, names[:limit])) + (", ..." if len(names) > limit else "")
 
 
 def _shorten_name(name: str) -> str:
-    """Escape control characters in a name and cut it to 60 characters, the last three "..."."""
+    """Escape control characters in a name and cut it to 60 characters, the last three "...".
+
+    >>> len(_shorten_name("a" * 70)), _shorten_name("site")
+    (60, 'site')
+    """
     text = printable(name)  # a name may hold lines
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -266,6 +294,9 @@ def _suggest_options(values: Sequence[Any]) -> str:
 
     They are for percent, words and missing values. Words beside numbers become missing; where there are only words, P stands for
     the probability of each.
+
+    >>> _suggest_options(["90%", "unsure"]), _suggest_options(["likely", "unsure"]), _suggest_options(["0.5", None])
+    ('--percent --words unsure=nan --drop-null', '--words likely=P,unsure=P', '--drop-null')
     """
     texts = dict.fromkeys("" if value is None else str(value).strip() for value in values)
     unknown = [text for text in texts if text.lower() not in NA_WORDS and not spells_number(text.removesuffix("%"))]
@@ -278,7 +309,11 @@ def _suggest_options(values: Sequence[Any]) -> str:
 
 
 def _first_not_number(values: Sequence[Any]) -> tuple[int, str]:
-    """Return row and text of the first value that is not a finite number, and not missing if another is neither."""
+    """Return row and text of the first value that is not a finite number, and not missing if another is neither.
+
+    >>> _first_not_number(["0.5", "nan", "x"]), _first_not_number([1, 2])
+    ((2, 'x'), (0, '1'))
+    """
     rows = [row for row, value in enumerate(values) if not spells_number(str(value))]
     row = next((row for row in rows if str(values[row]).strip().lower() not in NA_WORDS), rows[0] if rows else 0)
     return row, str(values[row])
@@ -318,7 +353,12 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
 
 
 def _stack_lists(rows: list[Any], name: str) -> NDArray[Any]:
-    """Stack rows that are lists, shape (n, width); refuse different lengths."""
+    """Stack rows that are lists, shape (n, width); refuse different lengths.
+
+    >>> _stack_lists([[0.2, 0.8], [0.5, 0.5]], "probs")
+    array([[0.2, 0.8],
+           [0.5, 0.5]])
+    """
     width = len(rows[0])
     for i, row in enumerate(rows):
         if not isinstance(row, list | tuple | np.ndarray):
@@ -331,7 +371,12 @@ def _stack_lists(rows: list[Any], name: str) -> NDArray[Any]:
 
 
 def _stack_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]]:
-    """Stack rows that map classes to numbers, shape (n, k), with the classes in the order of row 0; refuse other classes."""
+    """Stack rows that map classes to numbers, shape (n, k), with the classes in the order of row 0; refuse other classes.
+
+    >>> _stack_mappings([{"cat": 0.2, "dog": 0.8}, {"dog": 0.5, "cat": 0.5}], "probs")
+    (array([[0.2, 0.8],
+           [0.5, 0.5]]), ['cat', 'dog'])
+    """
     classes = list(rows[0])
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -353,6 +398,9 @@ def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -
 
     Return the names, and what the star matched in each; None without a pattern, or if all matches are numbers (then sorted by
     them). `what` says in messages what the columns are for.
+
+    >>> matching(["p_cat", "p_dog", "id"], "p_*", "predictions"), matching(["p10", "p2"], "p*", "predictions")
+    ((['p_cat', 'p_dog'], ['cat', 'dog']), (['p2', 'p10'], None))
     """
     if not isinstance(selector, str):
         names, existing = list(selector), set(columns)
@@ -382,7 +430,13 @@ def matching(columns: Sequence[str], selector: str | Sequence[str], what: str) -
 
 
 def refuse_shared(outputs: Sequence[str], label: str, weights: str | None) -> None:
-    """Refuse a column that is named as two of label, predictions and weights."""
+    """Refuse a column that is named as two of label, predictions and weights.
+
+    >>> refuse_shared(["p"], "y", "p")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: column 'p' is named as the weights and as the predictions; name another for one of them
+    """
     for name, what in ((label, "the label"), (weights, "the weights")):
         if name in outputs:
             raise InputError(f"column {name!r} is named as {what} and as the predictions; name another for one of them")
@@ -396,6 +450,9 @@ def match_outputs(
     """Return the columns of predictions and the classes in their names; None for classes if numbered, listed or a single name.
 
     Both are in the order of `classes` if these are the same names, else of the columns.
+
+    >>> match_outputs(["p_cat", "p_dog"], "p_*", ["dog", "cat"]), match_outputs(["score"], "score", None)
+    ((['p_dog', 'p_cat'], ['dog', 'cat']), (['score'], None))
     """
     names, stars = matching(columns, selector, "predictions")
     if stars is None or len(names) < 2:
@@ -407,7 +464,13 @@ def match_outputs(
 
 
 def refuse_twins(columns: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse a name that another column has too, but for upper and lower case: some engines take both for one."""
+    """Refuse a name that another column has too, but for upper and lower case: some engines take both for one.
+
+    >>> refuse_twins(["site", "Site"], ["site"])
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: columns 'site' and 'Site' differ only in upper and lower case; rename one of them
+    """
     for name in names:
         twin = next((other for other in columns if other != name and other.casefold() == name.casefold()), None)
         if twin is not None:
@@ -426,7 +489,11 @@ def refuse_nested(schema: Mapping[str, Any], names: Sequence[str], what: str) ->
 
 
 def label_columns(names: Sequence[str]) -> str:
-    """Word the column of each of the first six class indices: ", labels 0 = 'p_a', 1 = 'p_b'"."""
+    """Word the column of each of the first six class indices: ", labels 0 = 'p_a', 1 = 'p_b'".
+
+    >>> label_columns(["p_a", "p_b"])
+    ", labels 0 = 'p_a', 1 = 'p_b'"
+    """
     pairs = [f"{i} = {name!r}" for i, name in enumerate(names[:6])]
     return f", labels {', '.join(pairs)}{', ...' if len(names) > 6 else ''}"
 
@@ -471,6 +538,9 @@ def class_names(
     `events` are the classes in the names of the columns (p_cat: cat), None where these are numbered; `selector` chose the
     columns. Numeric labels are positions of columns: without `classes`, refuse columns not numbered from 0, or named in other
     than alphabetical order. Refuse `classes` that contradict the columns.
+
+    >>> class_names(["p_cat", "p_dog"], "p_*", ["cat", "dog"], None, numeric=False)
+    ['cat', 'dog']
     """
     numbers = [int(star) for star in _match_stars(names, selector)] if _numbered(names, selector, events) else None
     if classes is None:
@@ -503,12 +573,20 @@ def class_names(
 
 
 def _numbered(names: Sequence[str], selector: str | Sequence[str], events: Sequence[str] | None) -> bool:
-    """Whether several columns were selected by a pattern with `*` and hold no names of their events."""
+    """Whether several columns were selected by a pattern with `*` and hold no names of their events.
+
+    >>> _numbered(["p0", "p1"], "p*", None), _numbered(["p_a", "p_b"], "p_*", ["a", "b"])
+    (True, False)
+    """
     return len(names) > 1 and isinstance(selector, str) and "*" in selector and events is None
 
 
 def _match_stars(names: Sequence[str], selector: str | Sequence[str]) -> list[str]:
-    """Return the text that the star of a pattern with one star matches in each name."""
+    """Return the text that the star of a pattern with one star matches in each name.
+
+    >>> _match_stars(["p_cat", "p_dog"], "p_*")
+    ['cat', 'dog']
+    """
     before, _, after = str(selector).partition("*")
     return [name[len(before) : len(name) - len(after)] for name in names]
 
@@ -533,5 +611,9 @@ def refuse_missing_values(column: "nw.Series[Any]", name: str, *, has_scores: bo
 
 
 def _no_column(name: str, columns: Sequence[str]) -> str:
-    """Word that a column does not exist, with the first 40 columns there are, and the similar ones."""
+    """Word that a column does not exist, with the first 40 columns there are, and the similar ones.
+
+    >>> _no_column("labl", ["label", "score"])
+    "there is no column 'labl'; the columns are label, score; did you mean 'label'?"
+    """
     return f"there is no column {name!r}; the columns are {_join_names(columns, _MAX_COLUMNS_LISTED)}{did_you_mean(name, columns)}"

@@ -469,14 +469,20 @@ class Predictions:
         return {**vars(self), "columns": dict(self.columns)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the attributes from pickle, with read-only columns."""
         vars(self).update(state, columns=MappingProxyType(state["columns"]))
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return len(self.labels)
 
     @property
     def multilabel(self) -> bool:
-        """Whether rows have several yes-or-no labels, as a matrix of the shape of the probabilities."""
+        """Whether rows have several yes-or-no labels, as a matrix of the shape of the probabilities.
+
+        >>> Predictions.from_multilabel([[0.2, 0.8]], [[0, 1]]).multilabel
+        True
+        """
         return self.labels.ndim == 2
 
     def outcomes(self, index: int) -> NDArray[Any]:
@@ -552,17 +558,29 @@ class Predictions:
 
     @property
     def binary(self) -> bool:
-        """Whether probabilities are one-dimensional: P(positive)."""
+        """Whether probabilities are one-dimensional: P(positive).
+
+        >>> Predictions.from_probs([0.2], [0]).binary, Predictions.from_probs([[0.2, 0.8]], [0]).binary
+        (True, False)
+        """
         return self.probs.ndim == 1
 
     @property
     def of_answers(self) -> bool:
-        """Whether rows are answers, right or wrong, and probabilities the confidence in them: classes "wrong" and "correct"."""
+        """Whether rows are answers, right or wrong, and probabilities the confidence in them: classes "wrong" and "correct".
+
+        >>> Predictions.from_answers([0.7], [1]).of_answers
+        True
+        """
         return self.binary and self.classes == ANSWERS
 
     @property
     def class_count(self) -> int:
-        """Number of classes."""
+        """Number of classes.
+
+        >>> Predictions.from_probs([0.2], [0]).class_count, Predictions.from_probs([[0.2, 0.3, 0.5]], [0]).class_count
+        (2, 3)
+        """
         return 2 if self.binary else int(self.probs.shape[1])
 
     def class_index(self, name: object) -> int:
@@ -663,6 +681,11 @@ class Predictions:
         )
 
     def __repr__(self) -> str:
+        """Return the number of rows and of classes, and whether there are a judge, weights and clusters.
+
+        >>> Predictions.from_probs([0.2, 0.8], [0, 1], weights=[1, 2])
+        Predictions(2 rows, binary, weighted)
+        """
         columns_text = f"{self.class_count} {'labels per row' if self.multilabel else 'classes'}"
         kind = "binary" if self.binary else columns_text
         if self.judge is not None:
@@ -686,7 +709,11 @@ def as_predictions(
     columns: Mapping[str, ArrayLike] | None = None,
     judge: ArrayLike | None = None,
 ) -> Predictions:
-    """Build Predictions by `Predictions.from_probs(y_prob, y_true)`, with the order and names of scikit-learn."""
+    """Build Predictions by `Predictions.from_probs(y_prob, y_true)`, with the order and names of scikit-learn.
+
+    >>> as_predictions([0, 1], [0.2, 0.8])
+    Predictions(2 rows, binary)
+    """
     if judge is None:
         refuse_swapped(y_true, y_prob, "y_true comes first, then y_prob")
     return Predictions.from_probs(

@@ -300,7 +300,13 @@ def _read_multilabel(table: "nw.DataFrame[Any]", request: ReadRequest) -> Readin
 
 
 def _refuse_single_label_options(request: ReadRequest) -> None:
-    """Refuse options that need one label per row: logits, judge, words, pos_label, preset and percent."""
+    """Refuse options that need one label per row: logits, judge, words, pos_label, preset and percent.
+
+    >>> _refuse_single_label_options(ReadRequest(percent=True))
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: percent does not go with several labels per row; divide the columns by 100
+    """
     for option in ("logits", "judge", "words", "pos_label", "preset"):
         if getattr(request, option) is not None:
             raise InputError(f"{option} does not go with several labels per row; leave it out")

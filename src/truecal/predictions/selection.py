@@ -140,12 +140,23 @@ class Selection:
         return preds.take(rows)
 
     def __str__(self) -> str:
+        """Return the words of the selection, such as "label is dog"."""
         return self.words
 
     def __and__(self, other: Selection) -> Selection:
+        """Select the rows that both select.
+
+        >>> print(by_label(0) & by_label(1))
+        label is 0 and label is 1
+        """
         return self._join(other, "and", operator.and_)
 
     def __or__(self, other: Selection) -> Selection:
+        """Select the rows that one of both selects.
+
+        >>> print(by_label(0) | by_label(1))
+        label is 0 or label is 1
+        """
         return self._join(other, "or", operator.or_)
 
     def _join(self, other: Selection, word: str, join: Callable[[Any, Any], Any]) -> Selection:
@@ -160,6 +171,11 @@ class Selection:
         return Selection(words, condition, self.uses_labels or other.uses_labels, joined=True)
 
     def __invert__(self) -> Selection:
+        """Select the other rows.
+
+        >>> print(~by_label(0))
+        not (label is 0)
+        """
         return Selection(f"not ({self})", partial(_negate, self.condition), self.uses_labels)
 
 
@@ -196,7 +212,11 @@ def _select_interval(what: str, values_of: Callable[[Rows], Any], low: float, hi
 
 
 def small_selection(selected: int, total: int) -> str | None:
-    """Return the warning that fewer than 100 rows were selected; None if there are more, or all rows are."""
+    """Return the warning that fewer than 100 rows were selected; None if there are more, or all rows are.
+
+    >>> small_selection(20, 1000), small_selection(20, 20)
+    ('only 20 of 1000 rows were selected, so the interval is wide', None)
+    """
     if selected >= SMALL or selected == total:
         return None
     return f"only {selected} of {total} rows were selected, so the interval is wide"
@@ -336,6 +356,9 @@ def group_value(value: Any, name: str) -> Any:
 
     Missing values are None, floats that are whole numbers (up to 2**53) integers, times without nanoseconds, and those with a zone
     in UTC. Refuses what is no number, text, date or truth value.
+
+    >>> group_value(3.0, "site"), group_value(float("nan"), "site"), group_value(2.5, "site")
+    (3, None, 2.5)
     """
     if isinstance(value, (bytes, tuple, list, dict, frozenset, time, timedelta, np.timedelta64)):
         raise InputError(
@@ -352,14 +375,22 @@ def group_value(value: Any, name: str) -> Any:
 
 
 def _distinct_objects(values: Sequence[Any]) -> tuple[list[Any], Indices]:
-    """Return the distinct values of a list, ascending, None last, and the position of each among them."""
+    """Return the distinct values of a list, ascending, None last, and the position of each among them.
+
+    >>> _distinct_objects(["b", None, "a", "b"])
+    (['a', 'b', None], array([1, 2, 0, 1]))
+    """
     objects = np.empty(len(values), object)
     objects[:] = values
     return validation.distinct(objects, "groups")
 
 
 def _value_names(values: Sequence[Any]) -> list[str]:
-    """Return values of groups as text, "missing" for None; values of equal text (1 and "1") are told apart by their repr."""
+    """Return values of groups as text, "missing" for None; values of equal text (1 and "1") are told apart by their repr.
+
+    >>> _value_names([1, "1", None, "a"])
+    ['1', "'1'", 'missing', 'a']
+    """
     words = ["missing" if value is None else printable(value) for value in values]
     counts = Counter(words)
     return [
@@ -414,7 +445,11 @@ def group_rows(preds: Predictions, columns: Sequence[str]) -> RowGroups:
 
 
 def as_time(value: Any) -> Any:
-    """Return a value to compare with times: text in ISO format as a datetime, one with a zone in UTC without it."""
+    """Return a value to compare with times: text in ISO format as a datetime, one with a zone in UTC without it.
+
+    >>> as_time("2026-05-01"), as_time("noon")
+    (datetime.datetime(2026, 5, 1, 0, 0), 'noon')
+    """
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -427,6 +462,9 @@ def name_groups(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], str]:
     """Return the name of every group by its values (one per column), ascending: the values as text, joined by ", ".
 
     None is "missing", and last; the group without values, (), has the name "".
+
+    >>> name_groups([("b", 1), ("a", None)]), name_groups([()])
+    ({('a', None): 'a, missing', ('b', 1): 'b, 1'}, {(): ''})
     """
     if not any(keys):
         return dict.fromkeys(keys, "")
@@ -505,7 +543,13 @@ def by_column(
 
 
 def check_selection(select: object) -> None:
-    """Refuse what is neither a selection nor None."""
+    """Refuse what is neither a selection nor None.
+
+    >>> check_selection("site")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: select must be a selection, such as tc.by_label(0) or tc.by_column('site', 'north'), not 'site'
+    """
     if select is not None:
         options.instance(
             select, Selection, "select", "a selection, such as tc.by_label(0) or tc.by_column('site', 'north')"

@@ -30,6 +30,9 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
 
     Lists that mix text with other values become objects. Refuses sets, dicts, masked arrays, sparse matrices and ragged rows;
     `what` names the values.
+
+    >>> as_array([1, "a", None], "labels"), as_array([0.5, 1], "scores")
+    (array([1, 'a', None], dtype=object), array([0.5, 1. ]))
     """
     container: Any = values
     if type(container) is np.ndarray and container.dtype.kind in "biuf" and container.dtype.isnative:
@@ -55,7 +58,11 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def _is_misread(values: Any) -> bool:
-    """Whether numpy changes values of a list with text: numbers and missing values become text, a NUL at the end is lost."""
+    """Whether numpy changes values of a list with text: numbers and missing values become text, a NUL at the end is lost.
+
+    >>> _is_misread(["a", "b"]), _is_misread(["a", 1])
+    (False, True)
+    """
     return any(not isinstance(value, (str, bytes)) or value[-1:] in ("\0", b"\0") for value in values)
 
 
@@ -86,6 +93,13 @@ def as_floats(values: ArrayLike, what: str) -> Floats:
     """Convert to a floating array: float16, float32 and float64 as they are, wider floats, integers and booleans as float64.
 
     Refuses the first value that is no number, and text that spells one.
+
+    >>> as_floats([1, 0], "scores")
+    array([1., 0.])
+    >>> as_floats(["a"], "scores")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: scores must be numbers: row 0 is 'a'
     """
     array = as_array(values, what)
     if array.dtype.kind in "iub":
@@ -102,7 +116,11 @@ def as_floats(values: ArrayLike, what: str) -> Floats:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a value of a mixed array is a real number that a float can hold, not text that spells one."""
+    """Whether a value of a mixed array is a real number that a float can hold, not text that spells one.
+
+    >>> _is_number(0.5), _is_number("0.5"), _is_number(np.float32(1))
+    (True, False, True)
+    """
     try:
         float(value if isinstance(value, (Real, Decimal, np.bool_)) else "")
     except (OverflowError, TypeError, ValueError):  # TypeError: numpy counts spans of time as whole numbers
@@ -119,7 +137,11 @@ def spells_number(value: object) -> bool:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value is None, NaN, NaT or another library's missing value (one that cannot be compared with itself)."""
+    """Whether a value is None, NaN, NaT or another library's missing value (one that cannot be compared with itself).
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing(""), is_missing(np.datetime64("NaT"))
+    (True, True, False, True)
+    """
     if value is None:
         return True
     try:
@@ -129,7 +151,11 @@ def is_missing(value: object) -> bool:
 
 
 def find_missing(rows: list[Any]) -> NDArray[np.bool_]:
-    """Return for each value whether it `is_missing`, shape (n,)."""
+    """Return for each value whether it `is_missing`, shape (n,).
+
+    >>> find_missing(["a", None, float("nan")])
+    array([False,  True,  True])
+    """
     kinds = set(map(type, rows))
     if kinds <= {str, int, bool}:  # the usual kinds need no comparison with themselves
         return np.zeros(len(rows), bool)
@@ -139,24 +165,41 @@ def find_missing(rows: list[Any]) -> NDArray[np.bool_]:
 
 
 def shown(value: object) -> str:
-    """Return the repr of a value for an error message, cut to 60 characters."""
+    """Return the repr of a value for an error message, cut to 60 characters.
+
+    >>> shown("a"), shown(np.float64(0.5)), len(shown("a" * 100))
+    ("'a'", '0.5', 60)
+    """
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def kind_in_words(array: NDArray[Any]) -> str:
-    """Return "text" for an array of text, else the name of its dtype."""
+    """Return "text" for an array of text, else the name of its dtype.
+
+    >>> kind_in_words(np.array(["a"])), kind_in_words(np.array([1.0]))
+    ('text', 'float64')
+    """
     return "text" if array.dtype.kind in "UST" else array.dtype.name
 
 
 def where(index: tuple[int, ...]) -> str:
-    """Word an index of an array: "row 3", "row 3, column 1", or "the value" for an array of no dimension."""
+    """Word an index of an array: "row 3", "row 3, column 1", or "the value" for an array of no dimension.
+
+    >>> where((3,)), where((3, 1)), where(())
+    ('row 3', 'row 3, column 1', 'the value')
+    """
     names = ("the value",) if not index else (f"row {index[0]}", *(f"column {i}" for i in index[1:]))
     return ", ".join(names)
 
 
 def transpose(matrix: Floats) -> Floats:
-    """Return the transpose of a matrix (n, k) as a contiguous array (k, n), copied block by block for the cache."""
+    """Return the transpose of a matrix (n, k) as a contiguous array (k, n), copied block by block for the cache.
+
+    >>> transpose(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 3.],
+           [2., 4.]])
+    """
     columns = np.empty(matrix.shape[::-1], matrix.dtype)
     for start in range(0, len(matrix), _TURNED):
         columns[:, start : start + _TURNED] = matrix[start : start + _TURNED].T
@@ -192,12 +235,23 @@ _BLOCK_BYTES = 1 << 18  # derived: a block of rows this size stays in cache whil
 
 
 def _first_true(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Return the index of the first True of an array that has one, in row order."""
+    """Return the index of the first True of an array that has one, in row order.
+
+    >>> _first_true(np.array([[False, False], [False, True]]))
+    (1, 1)
+    """
     return tuple(int(i) for i in np.argwhere(wrong)[0])
 
 
 def refuse_outside_unit(values: Floats, what: str) -> None:
-    """Refuse NaN, infinities and numbers outside [0, 1], naming the first, how many there are, and a remedy."""
+    """Refuse NaN, infinities and numbers outside [0, 1], naming the first, how many there are, and a remedy.
+
+    >>> refuse_outside_unit(np.array([0.5, 1.5, 2.0]), "scores")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: scores must lie in [0, 1]: row 1 is 1.5 (and 1 more); repair such rows; if these are logits
+    use Predictions.from_logits (logits=, --logits)
+    """
     if values.size == 0:
         return
     # as integers, the bits of floats >= 0 are in their order, and those of NaN and of negative floats are larger than those of 1
@@ -225,6 +279,11 @@ def outside_unit_remedy(low: float, high: float) -> str:
 
     To clip them, if they are within 1e-6 of [0, 1]; to divide by 100, if in [0, 100] and some above 20; else to repair the rows,
     or to read them as logits.
+
+    >>> outside_unit_remedy(0.0, 1 + 1e-9)
+    'this is rounding: clip them to [0, 1] first, such as by numpy.clip(p, 0, 1)'
+    >>> outside_unit_remedy(3.0, 97.0)
+    'these look like percentages; divide by 100, or read the file with percent=True (--percent)'
     """
     if low >= -_ROUNDING and high <= 1 + _ROUNDING:
         return "this is rounding: clip them to [0, 1] first, such as by numpy.clip(p, 0, 1)"
@@ -234,13 +293,23 @@ def outside_unit_remedy(low: float, high: float) -> str:
 
 
 def refuse_empty(count: int, what: str) -> None:
-    """Refuse zero rows; `what` names them in the message."""
+    """Refuse zero rows; `what` names them in the message.
+
+    >>> refuse_empty(0, "scores")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: scores are empty; at least one row is needed
+    """
     if count == 0:
         raise InputError(f"{what} are empty; at least one row is needed")
 
 
 def check_scores(scores: ArrayLike) -> Floats:
-    """Return scores as floats: shape (n,), or (datasets, n) for a batch; refuse empty ones and values outside [0, 1]."""
+    """Return scores as floats: shape (n,), or (datasets, n) for a batch; refuse empty ones and values outside [0, 1].
+
+    >>> check_scores([0, 0.5])
+    array([0. , 0.5])
+    """
     c = as_floats(scores, "scores")
     if c.ndim not in (1, 2):
         raise InputError(f"scores must be one- or two-dimensional (datasets x rows), not of shape {c.shape}")
@@ -250,7 +319,15 @@ def check_scores(scores: ArrayLike) -> Floats:
 
 
 def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...], what: str = "outcomes") -> NDArray[np.uint8]:
-    """Return 0/1 outcomes of the given shape as uint8; refuse other values, another shape, and text."""
+    """Return 0/1 outcomes of the given shape as uint8; refuse other values, another shape, and text.
+
+    >>> check_outcomes([True, False], (2,))
+    array([1, 0], dtype=uint8)
+    >>> check_outcomes([1, 2], (2,))
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: outcomes must be 0 or 1: row 1 is 2
+    """
     y = as_array(outcomes, what)
     if y.shape != shape:
         raise InputError(f"scores have shape {shape} but {what} {y.shape}; they must match row by row")
@@ -273,6 +350,9 @@ def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
 
     Refuses negative and infinite ones, a dataset of zeros only, a sum above 2**53, and a smallest positive weight below 1e-12 of
     the largest or below 1e-100.
+
+    >>> check_weights([1, 2], (2,))
+    array([1., 2.])
     """
     w = as_floats(weights, "weights").astype(np.float64)
     if w.shape != shape:
@@ -294,6 +374,12 @@ def refuse_weight_range(lightest: float, heaviest: float, total: float, subject:
     """Refuse weights whose float64 sums would lose rows: a total above 2**53, or a smallest below 1e-12 of the largest or 1e-100.
 
     `lightest` is the smallest positive weight, which `subject` names in the message.
+
+    >>> refuse_weight_range(1e-20, 1.0, 2.0)
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: weights: the smallest is 1e-20 beside a largest of 1, too small for sums to hold it; give
+    weights of at least 1e-12, or 0 to leave a row out
     """
     if total > LARGEST_EXACT:
         raise InputError(
@@ -308,7 +394,11 @@ def refuse_weight_range(lightest: float, heaviest: float, total: float, subject:
 
 
 def check_clusters(clusters: ArrayLike, rows: int) -> Indices:
-    """Return cluster numbers 0..k-1, shape (n,), in the order of the distinct labels (numbers or text); refuse missing ones."""
+    """Return cluster numbers 0..k-1, shape (n,), in the order of the distinct labels (numbers or text); refuse missing ones.
+
+    >>> check_clusters(["b", "a", "b"], 3)
+    array([1, 0, 1])
+    """
     labels = as_array(clusters, "clusters")
     if labels.shape != (rows,):
         raise InputError(
@@ -319,7 +409,13 @@ def check_clusters(clusters: ArrayLike, rows: int) -> Indices:
 
 
 def refuse_missing(labels: NDArray[Any], what: str, each: str) -> None:
-    """Refuse a column with a missing value, naming the first; `each` says what every row needs ("label")."""
+    """Refuse a column with a missing value, naming the first; `each` says what every row needs ("label").
+
+    >>> refuse_missing(np.array([1.0, np.nan]), "labels", "label")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: labels: row 1 is nan; every row needs a label
+    """
     missing = labels != labels if labels.dtype.kind in "fcmM" else None
     if labels.dtype == object:
         missing = np.fromiter(map(is_missing, labels), bool, len(labels))
@@ -365,12 +461,22 @@ class _Codes(dict[Any, int]):
     """Position of each value in the order of first occurrence; a lookup adds a new value."""
 
     def __missing__(self, value: Any) -> int:
+        """Give a new value the next code: 0, 1, 2, ... in the order in which values are first looked up.
+
+        >>> codes = _Codes()
+        >>> codes["b"], codes["a"], codes["b"]
+        (0, 1, 0)
+        """
         self[value] = len(self)
         return self[value]
 
 
 def _distinct_numbers(numbers: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
-    """Return the distinct numbers in ascending order (NaN last), and the position of each row's number among them, shape (n,)."""
+    """Return the distinct numbers in ascending order (NaN last), and the position of each row's number among them, shape (n,).
+
+    >>> _distinct_numbers(np.array([7, 3, 7]))
+    (array([3, 7]), array([1, 0, 1]))
+    """
     if numbers.dtype.kind in "iu" and numbers.size:
         low, high = int(numbers.min()), int(numbers.max())
         if high - low < len(numbers):  # counting is quicker than sorting
@@ -384,7 +490,11 @@ def _distinct_numbers(numbers: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
 
 
 def _hashable(value: object) -> bool:
-    """Whether a value can be hashed."""
+    """Whether a value can be hashed.
+
+    >>> _hashable("a"), _hashable([1])
+    (True, False)
+    """
     try:
         hash(value)
     except (TypeError, ValueError):  # ValueError: a span of time without a unit
@@ -393,7 +503,15 @@ def _hashable(value: object) -> bool:
 
 
 def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object, ...] | None:
-    """Return class names as a tuple, None for None; refuse another number than `count` and names that are equal or read alike."""
+    """Return class names as a tuple, None for None; refuse another number than `count` and names that are equal or read alike.
+
+    >>> check_classes(["cat", "dog"], 2)
+    ('cat', 'dog')
+    >>> check_classes([1, "1"], 2)
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: class name '1' reads like 1; names must differ
+    """
     if classes is None:
         return None
     if isinstance(classes, (set, frozenset, Mapping, str, bytes)):
@@ -424,6 +542,9 @@ def binary_classes(
 
     Names come from `names`, else from the labels, in alphabetical order; None where labels are class indices (numbers, and
     `pos_label` None or 1). `columns` is the number of dimensions of the probabilities, 1 or 2; `count` the number of classes.
+
+    >>> binary_classes(["yes", "no"], None, None, 2, columns=1), binary_classes(["yes", "no"], None, "no", 2, columns=1)
+    ((('no', 'yes'), False), (('yes', 'no'), False))
     """
     if pos_label is not None and count != 2:
         raise InputError(
@@ -447,7 +568,11 @@ def binary_classes(
 
 
 def name_two_classes(labels: Sequence[object]) -> tuple[object, object]:
-    """Return two distinct labels in alphabetical order, the last the positive one; refuse another number of labels."""
+    """Return two distinct labels in alphabetical order, the last the positive one; refuse another number of labels.
+
+    >>> name_two_classes(["yes", "no"])
+    ('no', 'yes')
+    """
     names = sorted(labels, key=str)
     if len(names) != 2:
         count = f"{len(names)} values" if len(names) != 1 else "1 value"
@@ -460,19 +585,37 @@ def name_two_classes(labels: Sequence[object]) -> tuple[object, object]:
 
 
 def check_name(name: object) -> None:
-    """Refuse what cannot name a class; None (not given) is allowed."""
+    """Refuse what cannot name a class; None (not given) is allowed.
+
+    >>> check_name([1])
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: a class is named by a number or text, not [1]
+    """
     if name is not None and not _can_name_class(name):
         raise InputError(f"a class is named by a number or text, not {shown(name)}")
 
 
 def _can_name_class(name: object) -> bool:
-    """Whether a value can name a class: no lists, arrays, NaN, modules, functions."""
+    """Whether a value can name a class: no lists, arrays, NaN, modules, functions.
+
+    >>> _can_name_class("cat"), _can_name_class(3), _can_name_class([1]), _can_name_class(float("nan"))
+    (True, True, False, False)
+    """
     code = isinstance(name, ModuleType) or callable(name)
     return not code and _hashable(name) and not is_missing(name)
 
 
 def check_rows(rows: ArrayLike, count: int, what: str = "rows") -> NDArray[np.bool_] | Indices:
-    """Return a mask of shape (count,) or row numbers from -count to count - 1 as an array; refuse anything else."""
+    """Return a mask of shape (count,) or row numbers from -count to count - 1 as an array; refuse anything else.
+
+    >>> check_rows([True, False], 2), check_rows([1, -2], 2)
+    (array([ True, False]), array([ 1, -2]))
+    >>> check_rows([2], 2)
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: rows must be True or False for each of the 2 rows, or numbers of rows from 0 to 1
+    """
     chosen = as_array(rows, what)
     mask = chosen.dtype.kind == "b" and chosen.shape == (count,)
     numbers = chosen.dtype.kind in "iu" and chosen.ndim == 1
@@ -484,7 +627,11 @@ def check_rows(rows: ArrayLike, count: int, what: str = "rows") -> NDArray[np.bo
 
 
 def check_points(values: ArrayLike, what: str, shape: tuple[int, ...] | None = None) -> Floats:
-    """Return points of a curve as floats; refuse NaN and infinities, and a shape other than `shape` but a single number."""
+    """Return points of a curve as floats; refuse NaN and infinities, and a shape other than `shape` but a single number.
+
+    >>> check_points([0.5, 1], "rates", (2,))
+    array([0.5, 1. ])
+    """
     points = as_floats(values, what)
     if not np.isfinite(points).all():
         raise InputError(f"{what} must be finite numbers, not {points[~np.isfinite(points)][0]}")
@@ -497,6 +644,9 @@ def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[st
     """Return further columns by name as arrays, with one value (or row of values) per row; {} for None.
 
     Refuse names that are not text, and another number of values than `rows`.
+
+    >>> check_columns({"site": ["a", "b"]}, 2), check_columns(None, 2)
+    ({'site': array(['a', 'b'], dtype='<U1')}, {})
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise InputError(f"columns must map names to values, such as {{'site': sites}}, not {type(columns).__name__}")
@@ -511,7 +661,13 @@ def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[st
 
 
 def refuse_several_labels(labels: ArrayLike, shape: tuple[int, ...]) -> None:
-    """Refuse a matrix of labels with the shape of the probabilities (n, k), k > 1: one-hot, or several labels per row."""
+    """Refuse a matrix of labels with the shape of the probabilities (n, k), k > 1: one-hot, or several labels per row.
+
+    >>> refuse_several_labels([[1, 0], [0, 1]], (2, 2))
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: labels are one-hot; pass labels.argmax(axis=1)
+    """
     y = as_array(labels, "labels")
     if y.shape != shape or shape[1] == 1:
         return
@@ -527,6 +683,9 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
     """Return labels as class indices 0..count-1, shape (n,), from indices or from the names in `classes`; refuse other values.
 
     A column of shape (n, 1) is flattened. Indices keep their size as signed integers where they fit; names and floats give intp.
+
+    >>> check_labels([1.0, 0.0], 2, None, 2), check_labels(["dog", "cat"], 2, ("cat", "dog"), 2)
+    (array([1, 0]), array([1, 0]))
     """
     y = as_array(labels, "labels")
     if y.ndim == 2 and y.shape[1] == 1:
@@ -577,7 +736,11 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
 
 
 def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
-    """Return the index of each label in `classes`, shape (n,); refuse labels that are not among them."""
+    """Return the index of each label in `classes`, shape (n,); refuse labels that are not among them.
+
+    >>> _labels_by_name(np.array(["dog", "cat"]), ("cat", "dog"))
+    array([1, 0])
+    """
     position = {name: i for i, name in enumerate(classes)}
     values, inverse = distinct(y, "labels")
     unknown = next((i for i, value in enumerate(values) if value not in position), None)
@@ -598,6 +761,9 @@ def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
     """Check class probabilities (n, k >= 2): in [0, 1] and (unless sums=False) each row summing to 1 within 0.001.
 
     Rows computed in half precision may be off by 0.01. One pass in cache-sized blocks.
+
+    >>> check_probabilities(np.array([[0.5, 0.5]]))
+    >>> check_probabilities(np.array([[0.5, 0.25]]), sums=False)
     """
     rows, count = probs.shape
     if count < 2:
@@ -627,7 +793,11 @@ def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
 
 
 def _half_precision(block: Floats) -> NDArray[np.bool_]:
-    """Find rows (n,) of float16 or float32 probabilities with at most 11 significant bits each; none in float64."""
+    """Find rows (n,) of float16 or float32 probabilities with at most 11 significant bits each; none in float64.
+
+    >>> _half_precision(np.array([[0.5, 0.5], [0.1, 0.9]], np.float32))
+    array([ True, False])
+    """
     if block.dtype.itemsize > 4:
         return np.zeros(len(block), bool)
     wide = block.astype(np.float64)
@@ -658,7 +828,14 @@ def refuse_other_order(**arguments: object) -> None:
 
 
 def check_finite(logits: Floats) -> None:
-    """Refuse logits that are NaN or +inf; -inf is allowed (a class ruled out) unless a row of classes has nothing else."""
+    """Refuse logits that are NaN or +inf; -inf is allowed (a class ruled out) unless a row of classes has nothing else.
+
+    >>> check_finite(np.array([[0.0, -np.inf]]))
+    >>> check_finite(np.array([0.0, np.nan]))
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: logits: row 1 is nan; remove or repair such rows before measuring
+    """
     with np.errstate(over="ignore", invalid="ignore"):  # inf and nan ask for a closer look
         total = logits.sum(dtype=np.float64)
     if np.isfinite(total):
@@ -674,7 +851,14 @@ def check_finite(logits: Floats) -> None:
 
 
 def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike, remedy: str) -> None:
-    """Refuse labels that are fractions beside probabilities that are whole numbers or have fewer dimensions: they are swapped."""
+    """Refuse labels that are fractions beside probabilities that are whole numbers or have fewer dimensions: they are swapped.
+
+    >>> refuse_swapped([0.2, 0.8], [0, 1], "y_true comes first")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: the labels are fractions and the probabilities whole numbers: the arguments are swapped;
+    y_true comes first
+    """
     labels, probs = as_array(y_true, "labels"), as_array(y_prob, "probabilities")
     if labels.dtype.kind not in "iubf" or probs.dtype.kind not in "iubf" or not labels.size or not probs.size:
         return

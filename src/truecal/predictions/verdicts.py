@@ -15,6 +15,9 @@ def split_missing(labels: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.gene
     """Return which rows have a label, shape (n,), and all labels, the missing ones filled with the first present.
 
     Refuse labels that are all missing.
+
+    >>> split_missing([1, None, 0])
+    (array([ True, False,  True]), array([1, 1, 0]))
     """
     values = np.array([None if is_missing(value) else value for value in as_array(labels, "labels").tolist()], object)
     trusted = np.array([value is not None for value in values], bool)
@@ -31,6 +34,11 @@ def check_verdicts(judge: ArrayLike, rows: int) -> Float64s:
     """Return verdicts as features, shape (rows, judges): columns of 0 and 1 as -1 and 1, columns of probabilities as log odds.
 
     Refuses another number of rows, and values that are missing or outside [0, 1].
+
+    >>> check_verdicts([0, 1], 2), check_verdicts([0.5, 0.25], 2).round(4)
+    (array([[-1.],
+           [ 1.]]), array([[ 0.    ],
+           [-1.0986]]))
     """
     verdicts = np.asarray(as_floats(judge, "judge"), np.float64)
     columns = verdicts[:, None] if verdicts.ndim == 1 else verdicts
@@ -42,5 +50,9 @@ def check_verdicts(judge: ArrayLike, rows: int) -> Float64s:
 
 
 def log_odds_feature(probs: Float64s) -> Float64s:
-    """Compute log(p / (1 - p)) of probabilities clipped to [0.001, 0.999], a bounded feature of a regression."""
+    """Compute log(p / (1 - p)) of probabilities clipped to [0.001, 0.999], a bounded feature of a regression.
+
+    >>> log_odds_feature(np.array([0.5, 0.0])).round(4)
+    array([ 0.    , -6.9068])
+    """
     return logit(np.clip(probs, _LIMIT, 1 - _LIMIT))

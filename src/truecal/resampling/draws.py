@@ -63,6 +63,7 @@ class RowSums:
     """
 
     def __init__(self, profile: Profile, cut: Cut) -> None:
+        """Sum rows, ones and scores of the cells of a cut that have weight, scaled to the sample size; refuse a cut without any."""
         sums = np.empty((5, cut.below.shape[1] - 1))
         names: tuple[Sum, ...] = ("w", "c", "y", "cc", "cy")
         for name, cell_sums in zip(names, sums, strict=True):
@@ -155,7 +156,12 @@ def multinomial(chances: Float64s, n: int, resamples: int, rng: np.random.Genera
 
 
 def unit_counts(units: int, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
-    """Draw with replacement as many units as there are, and count each, shape (units, resamples); columns sum to `units`."""
+    """Draw with replacement as many units as there are, and count each, shape (units, resamples); columns sum to `units`.
+
+    >>> counts = unit_counts(5, 3, np.random.default_rng(0))
+    >>> counts.shape, counts.sum(axis=0).tolist()
+    ((5, 3), [5, 5, 5])
+    """
     counts = np.empty((units, resamples), np.uint16)
     step = max(1, (1 << 20) // units)
     for start in range(0, resamples, step):
@@ -165,7 +171,11 @@ def unit_counts(units: int, resamples: int, rng: np.random.Generator) -> NDArray
 
 
 def _tabulate(kind: NDArray[np.intp], kinds: int) -> Float64s:
-    """Count how often each of the kinds 0 to kinds - 1 occurs in every row of `kind`, shape (resamples, kinds)."""
+    """Count how often each of the kinds 0 to kinds - 1 occurs in every row of `kind`, shape (resamples, kinds).
+
+    >>> _tabulate(np.array([[0, 2, 2]]), 3)
+    array([[1., 0., 2.]])
+    """
     flat = (kind + np.arange(len(kind))[:, None] * kinds).ravel()
     return np.bincount(flat, minlength=len(kind) * kinds).reshape(len(kind), kinds).astype(np.float64)
 
@@ -182,6 +192,10 @@ def redraw_ones(
     A cell has `counts` rows of mean score `scores`; its number of ones has the variance `variances`, the sum of c (1 - c); all
     three have shape (cells,). Up to a variance of 9 the number is binomial, above it is normal and may leave the range from 0 to
     the count. Under importance weights a fractional count is rounded to draw, and the result scaled back.
+
+    >>> surplus = redraw_ones(np.ones(2), np.array([0.25, 0.75]), np.full(2, 0.1875), 4, np.random.default_rng(0))
+    >>> surplus.shape, np.unique(surplus[:, 0])  # 0 or 1, less 0.25
+    ((4, 2), array([-0.25,  0.75]))
     """
     if (counts == 1).all():
         single_rows = rng.random((redraws, len(counts)))
@@ -211,6 +225,7 @@ class LinearRedraws:
     """
 
     def __init__(self, counts: Float64s, scores: Float64s, variances: Float64s, functions: Float64s) -> None:
+        """Set up redraws of sums of `functions` (k, cells) over cells of `counts`, mean `scores` and `variances`, (cells,) each."""
         width = max(1, round(_WINDOW_SHARE * len(variances)))
         windows = np.convolve(variances, np.ones(width))[width // 2 :][: len(variances)]
         large = windows > NORMAL_VARIANCE
@@ -259,7 +274,12 @@ def label_ends(columns: Float64s) -> Float64s:
 
 
 def redraw_labels(ends: Float64s, redraws: int, rng: np.random.Generator) -> Indices:
-    """Draw one event per row, (redraws, n) integers, from the cumulative probabilities of `label_ends`, (events, n)."""
+    """Draw one event per row, (redraws, n) integers, from the cumulative probabilities of `label_ends`, (events, n).
+
+    >>> redraw_labels(np.array([[0.0, 1.0], [1.0, 1.0]]), 2, np.random.default_rng(0))  # row 0 is always 1, row 1 always 0
+    array([[1, 0],
+           [1, 0]])
+    """
     events, n = ends.shape
     u = rng.random((redraws, n))
     if events <= _COMPARED_EVENTS:

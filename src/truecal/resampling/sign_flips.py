@@ -18,12 +18,20 @@ _SIGNS_AT_ONCE = 1 << 20  # derived: signs drawn at a time: 8 MiB
 
 
 def draw_signs(flips: int, units: int, rng: np.random.Generator) -> Float64s:
-    """Draw -1.0 or 1.0 for every unit with equal chances, shape (flips, units)."""
+    """Draw -1.0 or 1.0 for every unit with equal chances, shape (flips, units).
+
+    >>> np.unique(draw_signs(10, 3, np.random.default_rng(0)))
+    array([-1.,  1.])
+    """
     return np.asarray(rng.integers(0, 2, (flips, units)) * 2.0 - 1, np.float64)
 
 
 def flip_sums(sums: Any, flips: int, rng: np.random.Generator) -> Float64s:
-    """Sum the rows of `sums` (units, ...), each times a random sign, `flips` times, shape (flips, ...); `sums` may be sparse."""
+    """Sum the rows of `sums` (units, ...), each times a random sign, `flips` times, shape (flips, ...); `sums` may be sparse.
+
+    >>> flip_sums(np.array([[1.0], [2.0]]), 3, np.random.default_rng(0)).shape
+    (3, 1)
+    """
     step = max(1, _SIGNS_AT_ONCE // sums.shape[0])
     sizes = [min(step, flips - start) for start in range(0, flips, step)]
     return np.concatenate([np.asarray(draw_signs(size, sums.shape[0], rng) @ sums) for size in sizes])

@@ -78,7 +78,11 @@ def _list_problems(error: Any, path: Where) -> list[tuple[Where, str]]:
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """Read a JSON file of the package `truecal.study` by its name, such as "study.schema.json"."""
+    """Read a JSON file of the package `truecal.study` by its name, such as "study.schema.json".
+
+    >>> load_schema("study.schema.json")["type"]
+    'object'
+    """
     schema: dict[str, Any] = json.loads((resources.files("truecal.study") / name).read_text(encoding="utf-8"))
     return schema
 

@@ -132,7 +132,11 @@ class ExampleModel:
 
 
 def models() -> list[ExampleModel]:
-    """Return the models of the example, as listed in example.json."""
+    """Return the models of the example, as listed in example.json.
+
+    >>> models()[0].name
+    'logistic-strong'
+    """
     return [ExampleModel(**model) for model in load_schema("example.json")["models"]]
 
 

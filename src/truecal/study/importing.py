@@ -130,7 +130,13 @@ def read_table(path: str | os.PathLike[str], *, as_text: bool = False) -> Any:
 
 
 def _require_columns(table: Any, names: tuple[str, ...], what: str) -> None:
-    """Refuse a table that lacks one of the columns `names`; `what` is the table's name in the message."""
+    """Refuse a table that lacks one of the columns `names`; `what` is the table's name in the message.
+
+    >>> _require_columns(pl.DataFrame({"a": [1]}), ("model",), "the table")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: the table has no column 'model'; it has a
+    """
     missing = [name for name in names if name not in table.columns]
     if missing:
         raise InputError(f"{what} has no column {missing[0]!r}; it has {', '.join(table.columns[:20])}")
@@ -240,7 +246,11 @@ def read_public_table(table: Any) -> tuple[Any, list[str], list[str]]:
 
 
 def _text_or_null(name: str) -> Any:
-    """Return an expression for the stripped text of a column, null where it is empty, "nan" or "null"."""
+    """Return an expression for the stripped text of a column, null where it is empty, "nan" or "null".
+
+    >>> pl.DataFrame({"a": [" x ", "nan", ""]}).select(_text_or_null("a"))["a"].to_list()
+    ['x', None, None]
+    """
     words = pl.col(name).cast(pl.String).str.strip_chars()
     return pl.when(~words.str.to_lowercase().is_in(["", "nan", "null"])).then(words).alias(name)
 
@@ -249,7 +259,12 @@ _BINS = {"high": "edge", "count": "count", "confidence": "conf", "outcome": "acc
 
 
 def _stack_bins(column: str, count: int) -> Any:
-    """Return an expression for the columns column_0 to column_(count - 1) as one column of lists, with null for NaN."""
+    """Return an expression for the columns column_0 to column_(count - 1) as one column of lists, with null for NaN.
+
+    >>> table = pl.DataFrame({"conf_0": [0.2], "conf_1": [float("nan")]})
+    >>> table.select(_stack_bins("conf", 2)).row(0)
+    ([0.2, None],)
+    """
     return pl.concat_list(pl.col(f"{column}_{k}").cast(pl.Float64).fill_nan(None) for k in range(count))
 
 

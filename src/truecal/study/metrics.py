@@ -119,7 +119,11 @@ def parse_metric(name: str) -> Metric:
 
 
 def judges_several(lens: str) -> bool:
-    """Return whether a lens judges several probabilities of a row: top-K, grouping:NAME, canonical."""
+    """Return whether a lens judges several probabilities of a row: top-K, grouping:NAME, canonical.
+
+    >>> judges_several("top-5"), judges_several("top-label"), judges_several("canonical")
+    (True, False, True)
+    """
     return lens == "canonical" or lens.startswith("grouping:") or re.fullmatch(r"top-[0-9]+", lens) is not None
 
 
@@ -140,6 +144,9 @@ def _grid_names(lens: str) -> tuple[str, ...]:
     """Return the names of the grid metrics under a lens: the scores for "", else binned and debiased errors.
 
     The sweep is not defined class-wise; the exact bias and the rank series need one outcome per row (not "all-label").
+
+    >>> _grid_names("top-label")[-2:], len(_grid_names("class-wise"))
+    (('exact-15-l2', 'rank-series-l2'), 38)
     """
     if lens == "":
         return SCORES

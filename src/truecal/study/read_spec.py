@@ -61,7 +61,11 @@ def _read_covariates(document: Document) -> tuple[str, ...]:
 
 
 def to_number(value: Any) -> float | None:
-    """Convert a value to a finite number, also text such as 25e6 that YAML takes for no number; None for others."""
+    """Convert a value to a finite number, also text such as 25e6 that YAML takes for no number; None for others.
+
+    >>> to_number("25e6"), to_number(True), to_number("inf"), to_number(None)
+    (25000000.0, None, None, None)
+    """
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -147,7 +151,11 @@ def _expand_entry(
 
 
 def _insert_parts(text: str, parts: dict[str, str]) -> str:
-    """Replace names of parts of a path in a text, such as "imagenet-c-{corruption}", by what they match."""
+    """Replace names of parts of a path in a text, such as "imagenet-c-{corruption}", by what they match.
+
+    >>> _insert_parts("imagenet-c-{corruption}", {"corruption": "fog"})
+    'imagenet-c-fog'
+    """
     return _MARK.sub(lambda mark: parts.get(mark[1] or "", mark[0]), text)
 
 
@@ -254,7 +262,14 @@ def _read_columns(document: Document) -> FileColumns:
 
 
 def _check_lens(name: str, groupings: Sequence[str], metrics: Sequence[str]) -> None:
-    """Refuse an unknown lens (`groupings`: "grouping:NAME" of all), and one of several probabilities without generalized-*."""
+    """Refuse an unknown lens (`groupings`: "grouping:NAME" of all), and one of several probabilities without generalized-*.
+
+    >>> _check_lens("top-label", [], [])
+    >>> _check_lens("canonical", [], ["ece-mass-15-l1"])
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: the lens 'canonical' judges several probabilities; add the metric generalized-l1
+    """
     if name not in (*LENSES, *groupings) and not re.fullmatch(r"class:.+|top-[1-9][0-9]*", name):
         listed = ", ".join((*LENSES, *groupings))
         raise InputError(f"there is no lens {name!r}; use {listed}, top-K, class:NAME or grouping:NAME (see groupings)")
@@ -263,7 +278,13 @@ def _check_lens(name: str, groupings: Sequence[str], metrics: Sequence[str]) -> 
 
 
 def _check_recalibrator(name: str) -> None:
-    """Refuse an unknown recalibrator, and "none", which is always there."""
+    """Refuse an unknown recalibrator, and "none", which is always there.
+
+    >>> _check_recalibrator("none")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: the recalibrator 'none' is always there; leave it out of the list
+    """
     if name == "none":
         raise InputError("the recalibrator 'none' is always there; leave it out of the list")
     if name not in names.RECALIBRATORS:

@@ -273,7 +273,11 @@ def make_jobs(spec: Spec) -> list[Job]:
 
 
 def _digest(facts: object) -> str:
-    """Compute a hash (24 hexadecimal digits) of values as JSON, whatever the order of keys; others count by their text."""
+    """Compute a hash (24 hexadecimal digits) of values as JSON, whatever the order of keys; others count by their text.
+
+    >>> _digest({"a": 1, "b": 2}) == _digest({"b": 2, "a": 1}), len(_digest("a"))
+    (True, 24)
+    """
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 

@@ -38,6 +38,7 @@ class PredictionFile:
         return self.dataset, self.severity, self.seed
 
     def __str__(self) -> str:
+        """Write model and dataset, and severity and seed unless 0."""
         seed = f", seed {self.seed}" if self.seed else ""
         severity = f", severity {self.severity:g}" if self.severity else ""
         return f"{self.model!r} on {self.dataset!r}{severity}{seed}"

@@ -46,6 +46,7 @@ class _Polars:
     """Polars, imported on first use."""
 
     def __getattr__(self, name: str) -> Any:
+        """Return an attribute of polars, imported on first use; name the extra that installs it if it is missing."""
         return getattr(extra("polars", "study"), name)
 
 
@@ -78,9 +79,11 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Name the folder of the store, which need not exist yet."""
         self.folder = Path(folder)
 
     def __repr__(self) -> str:
+        """Return "Store(...)" with the folder."""
         return f"Store({str(self.folder)!r})"
 
     # ------------------------------------------------------------------ reading

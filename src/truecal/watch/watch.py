@@ -159,6 +159,9 @@ class Watch:
         by: str | Sequence[str] | None = None,
         run_length: int | None = None,
     ) -> None:
+        """Check and store the settings; refuse a tolerance outside [0, 0.5), an alpha outside (0, 1) and lenses of several scores
+        per row.
+        """
         if tolerance != 0:
             options.between(tolerance, "tolerance", 0, 0.5)
         options.between(alpha, "alpha", 0, 1)
@@ -570,6 +573,11 @@ class Watch:
         return watch
 
     def __repr__(self) -> str:
+        """Return tolerance, alpha, number of groups (with `by`), of batches, and what is judged.
+
+        >>> Watch()
+        Watch(tolerance=0.02, alpha=0.05, 0 batches, scores)
+        """
         settings = self.settings
         many = f", {len(self._groups)} groups" if settings.by else ""
         batches = max((len(group.history.lines) for group in self._groups.values()), default=0)

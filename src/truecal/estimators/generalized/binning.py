@@ -93,6 +93,7 @@ class EqualWidth(VectorBinning):
     closed: Literal["left", "right"] = "left"
 
     def __post_init__(self) -> None:
+        """Raise InputError for a number of bins outside 1 to a million, and a side other than "left" and "right"."""
         options.bins(self.bins)
         options.choice(self.closed, ("left", "right"), "closed")
 
@@ -101,6 +102,10 @@ class EqualWidth(VectorBinning):
 
         Bins of more than two events are numbered by the sorted tuples of intervals that occur, so that none is empty; of two
         events bin j is interval j, which may be empty.
+
+        >>> sample = Sample(np.array([0.1, 0.2, 0.9]), np.array([0, 1, 1]))
+        >>> EqualWidth(2).partition(sample).bin_of
+        array([0, 0, 1])
         """
         if vector.dimension == 2:
             return _partition_event(vector, lambda profile: profile.width_cut(self.bins, self.closed))
@@ -110,6 +115,11 @@ class EqualWidth(VectorBinning):
         return Partition(bin_of.ravel(), cells.shape[1])
 
     def __str__(self) -> str:
+        """Write the number of bins.
+
+        >>> print(EqualWidth(15))
+        15 intervals of equal width
+        """
         return f"{self.bins} intervals of equal width"
 
 
@@ -142,15 +152,26 @@ class EqualMass(VectorBinning):
     bins: int = 15
 
     def __post_init__(self) -> None:
+        """Raise InputError for a number of bins outside 1 to a million."""
         options.bins(self.bins)
 
     def partition(self, vector: Sample) -> Partition:
-        """Cut the probability of `vector.event` into bins of equal numbers of rows; InputError for more than two events."""
+        """Cut the probability of `vector.event` into bins of equal numbers of rows; InputError for more than two events.
+
+        >>> sample = Sample(np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 1, 1, 1]))
+        >>> EqualMass(2).partition(sample).bin_of
+        array([0, 0, 1, 1])
+        """
         if vector.dimension != 2:
             raise InputError(f"EqualMass cuts one probability, but the lens has {vector.dimension} events; use KDTree")
         return _partition_event(vector, lambda profile: profile.mass_cut(self.bins))
 
     def __str__(self) -> str:
+        """Write the number of bins.
+
+        >>> print(EqualMass(15))
+        15 bins of equal mass
+        """
         return f"{self.bins} bins of equal mass"
 
 
@@ -276,7 +297,11 @@ def write_out(sample: Sample, partition: Partition) -> tuple[Sample, Partition]:
 
 
 def weighted(values: Floats, weights: Float64s | None) -> Floats:
-    """Multiply values (..., n) by the weights of their rows (n,); return them unchanged without weights."""
+    """Multiply values (..., n) by the weights of their rows (n,); return them unchanged without weights.
+
+    >>> weighted(np.array([1.0, 2.0]), np.array([3.0, 0.5]))
+    array([3., 1.])
+    """
     return values if weights is None else weights * values
 
 
@@ -284,6 +309,9 @@ def with_implied(explicit: Float64s, implied: int | None, total: Float64s) -> Fl
     """Insert `total` (b,) minus the sum of the explicit columns (b, e) as the column number `implied`, shape (b, e + 1).
 
     Without an implied event the explicit columns are returned.
+
+    >>> with_implied(np.array([[0.25]]), 1, np.array([1.0]))
+    array([[0.25, 0.75]])
     """
     if implied is None:
         return explicit
@@ -341,6 +369,7 @@ class KDTree(VectorBinning):
     fraction: float = 0.1
 
     def __post_init__(self) -> None:
+        """Raise InputError unless 0 < fraction <= 1."""
         if not options.is_number(self.fraction) or not 0 < self.fraction <= 1:
             raise InputError(f"fraction must be a number above 0 and at most 1, not {self.fraction!r}")
 
@@ -379,10 +408,20 @@ class KDTree(VectorBinning):
         return grow(vector.columns, vector.weights, self.minimum(vector))
 
     def partition(self, vector: Sample) -> Partition:
-        """Return the leaves of the tree as bins; none is empty."""
+        """Return the leaves of the tree as bins; none is empty.
+
+        >>> sample = Sample(np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 1, 1, 1]))
+        >>> KDTree(1.0).partition(sample).count
+        2
+        """
         return self.tree(vector).pruned(0)
 
     def __str__(self) -> str:
+        """Write the fraction.
+
+        >>> print(KDTree(0.1))
+        k-d tree down to 0.1 of the data
+        """
         return f"k-d tree down to {self.fraction:g} of the data"
 
 
@@ -422,6 +461,10 @@ def grow(columns: Floats, weights: Float64s | None, minimum: float) -> Tree:
     """Grow a tree on `columns`, shape (events, n): nodes of a size of at least `minimum` are split by `lower_side`.
 
     The size is the number of rows, or their weight. A node whose predictions are all equal is a leaf.
+
+    >>> tree = grow(np.array([[0.1, 0.2, 0.8, 0.9], [0.9, 0.8, 0.2, 0.1]]), None, 3)
+    >>> tree.size, len(set(tree.leaf_of.tolist()))  # only the root has three rows
+    ([4.0, 2.0, 2.0], 2)
     """
     rows = np.arange(columns.shape[1])
     leaf_of = np.empty(len(rows), np.intp)

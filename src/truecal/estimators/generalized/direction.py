@@ -56,12 +56,20 @@ def fitted_outputs(sample: Sample) -> Float64s:
 
 
 def row_blocks(rows: int) -> Iterator[slice]:
-    """Yield consecutive slices of up to 16,384 rows, which stay in cache; together they are all `rows` rows."""
+    """Yield consecutive slices of up to 16,384 rows, which stay in cache; together they are all `rows` rows.
+
+    >>> list(row_blocks(20_000))
+    [slice(0, 16384, None), slice(16384, 32768, None)]
+    """
     return (slice(start, start + _BLOCK) for start in range(0, rows, _BLOCK))
 
 
 def log_outputs(columns: Floats) -> Float64s:
-    """Take natural logarithms in double precision, of outputs raised to at least 1e-12."""
+    """Take natural logarithms in double precision, of outputs raised to at least 1e-12.
+
+    >>> log_outputs(np.array([[1.0, 0.0]])).round(2)
+    array([[  0.  , -27.63]])
+    """
     return np.log(np.maximum(columns.astype(np.float64, copy=False), _MIN_OUTPUT))
 
 
@@ -127,7 +135,12 @@ def beyond_chance(
 
 
 def _softmax(logits: Float64s) -> Float64s:
-    """Compute the softmax of logits (d, n) over the first axis, in place."""
+    """Compute the softmax of logits (d, n) over the first axis, in place.
+
+    >>> _softmax(np.array([[0.0], [np.log(3.0)]])).round(6)
+    array([[0.25],
+           [0.75]])
+    """
     logits -= logits.max(axis=0)
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=0)

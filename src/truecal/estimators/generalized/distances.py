@@ -83,7 +83,11 @@ class Distance(ABC):
 
     @property
     def zero_at_outputs(self) -> bool:
-        """Whether the distance is 0 exactly if mean outcome and mean output are equal."""
+        """Whether the distance is 0 exactly if mean outcome and mean output are equal.
+
+        >>> TotalVariation().zero_at_outputs
+        True
+        """
         return True
 
     def along(self, slope: Float64s, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
@@ -166,6 +170,11 @@ class Distance(ABC):
         return float(self.between(gap, np.broadcast_to(certain[:, None], gap.shape), min(1, events - 1)).max())
 
     def __call__(self, output: ArrayLike, outcome: ArrayLike) -> Float64s:
+        """Compute the distance between outputs and outcomes of one shape (..., events), shape (...).
+
+        >>> TotalVariation()([0.5, 0.3, 0.2], [1, 0, 0])
+        np.float64(0.5)
+        """
         g, y = _numbers(output, "outputs"), _numbers(outcome, "outcomes")
         if g.shape != y.shape or g.ndim == 0:
             raise InputError(
@@ -195,18 +204,31 @@ class TotalVariation(Distance):
     """
 
     def __str__(self) -> str:
+        """Return "total variation"."""
         return "total variation"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Compute half the sum of |gap| over the last axis."""
+        """Compute half the sum of |gap| over the last axis.
+
+        >>> TotalVariation().between(np.array([0.2, -0.2]), np.array([0.7, 0.3]), 0)
+        np.float64(0.2)
+        """
         return 0.5 * np.abs(gap).sum(axis=-1)
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Return sign(gap) / 2."""
+        """Return sign(gap) / 2.
+
+        >>> TotalVariation().slope(np.array([0.2, -0.2]), np.array([0.7, 0.3]), 0)
+        array([ 0.5, -0.5])
+        """
         return 0.5 * np.sign(gap)
 
     def largest(self, events: int) -> float:
-        """Return 1.0."""
+        """Return 1.0.
+
+        >>> TotalVariation().largest(3)
+        1.0
+        """
         return 1.0
 
 
@@ -242,18 +264,32 @@ class Lp(Distance):
     p: float
 
     def __post_init__(self) -> None:
+        """Raise InputError unless p is a number of at least 1, or inf."""
         if not options.is_number(self.p) or not self.p >= 1:
             raise InputError(f"p must be a number of at least 1, or inf, not {self.p!r}")
 
     def __str__(self) -> str:
+        """Write the norm.
+
+        >>> print(Lp(2))
+        L2 distance
+        """
         return f"L{self.p:g} distance"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Compute (sum |gap|^p)^(1/p) over the last axis; the largest |gap| for p = inf."""
+        """Compute (sum |gap|^p)^(1/p) over the last axis; the largest |gap| for p = inf.
+
+        >>> Lp(2).between(np.array([0.3, -0.4]), np.array([0.5, 0.5]), 0).round(6)
+        np.float64(0.5)
+        """
         return np.linalg.norm(gap, self.p, axis=-1)
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Return sign(gap) (|gap| / d)^(p - 1), d the distance; for p = inf the sign at the first largest gap, else 0."""
+        """Return sign(gap) (|gap| / d)^(p - 1), d the distance; for p = inf the sign at the first largest gap, else 0.
+
+        >>> Lp(2).slope(np.array([0.3, -0.4]), np.array([0.5, 0.5]), 0).round(6)
+        array([ 0.6, -0.8])
+        """
         if self.p == np.inf:
             largest = np.arange(gap.shape[-1]) == np.abs(gap).argmax(axis=-1)[..., None]
             return np.where(largest, np.sign(gap), 0.0)
@@ -299,27 +335,47 @@ class ClassWeighted(Distance):
     weights: tuple[float, ...]
 
     def __init__(self, weights: Sequence[float]) -> None:
+        """Store the weights as a tuple of floats; refuse negative ones, and none above 0.
+
+        >>> ClassWeighted([1, 2]).weights
+        (1.0, 2.0)
+        """
         w = _numbers(weights, "class weights")
         if w.ndim != 1 or (w < 0).any() or not w.any():
             raise InputError(f"class weights must be a list of numbers, not negative and not all zero, not {weights!r}")
         object.__setattr__(self, "weights", tuple(w.tolist()))
 
     def check(self, events: int) -> None:
-        """Raise InputError unless there is one weight for each of the `events`."""
+        """Raise InputError unless there is one weight for each of the `events`.
+
+        >>> ClassWeighted([1, 2]).check(3)
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: 2 class weights were given, but the lens has 3 events; give one for each
+        """
         if len(self.weights) != events:
             raise InputError(
                 f"{len(self.weights)} class weights were given, but the lens has {events} events; give one for each"
             )
 
     def __str__(self) -> str:
+        """Return "class-weighted distance"."""
         return "class-weighted distance"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Compute the root of sum_i weights_i gap_i^2 over the last axis."""
+        """Compute the root of sum_i weights_i gap_i^2 over the last axis.
+
+        >>> ClassWeighted([4, 1]).between(np.array([0.5, 0.0]), np.array([0.5, 0.5]), 0)
+        np.float64(1.0)
+        """
         return np.sqrt((gap * gap) @ np.array(self.weights))
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Return weights * gap / d, d the distance; 0 where the gap is 0."""
+        """Return weights * gap / d, d the distance; 0 where the gap is 0.
+
+        >>> ClassWeighted([4, 1]).slope(np.array([0.5, 0.0]), np.array([0.5, 0.5]), 0)
+        array([2., 0.])
+        """
         size = self.between(gap, outcome, event)[..., None]
         return gap * np.array(self.weights) / positive(size)
 
@@ -356,6 +412,14 @@ class Mahalanobis(Distance):
     matrix: tuple[tuple[float, ...], ...]
 
     def __init__(self, matrix: Sequence[Sequence[float]] | np.ndarray) -> None:
+        """Store the matrix; refuse one that is not square, symmetric and positive semidefinite, to 1e-9 of its largest entry.
+
+        >>> Mahalanobis([[1, 2], [2, 1]])
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: the matrix must be positive semidefinite, but has the eigenvalue -1; otherwise
+        errors could cancel
+        """
         m = _numbers(matrix, "rows of the matrix")
         if m.ndim != 2 or m.shape[0] != m.shape[1]:
             raise InputError(f"the matrix must be square, not of shape {m.shape}")
@@ -372,7 +436,13 @@ class Mahalanobis(Distance):
         object.__setattr__(self, "matrix", tuple(map(tuple, m.tolist())))
 
     def check(self, events: int) -> None:
-        """Raise InputError unless the matrix has one row for each of the `events`."""
+        """Raise InputError unless the matrix has one row for each of the `events`.
+
+        >>> Mahalanobis([[1, 0], [0, 1]]).check(3)
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: the matrix is 2 x 2, but the lens has 3 events; it must be 3 x 3
+        """
         if len(self.matrix) != events:
             size = len(self.matrix)
             raise InputError(
@@ -380,15 +450,24 @@ class Mahalanobis(Distance):
             )
 
     def __str__(self) -> str:
+        """Return "Mahalanobis distance"."""
         return "Mahalanobis distance"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Compute the root of gap M gap' over the last axis; a form that rounds below 0 counts 0."""
+        """Compute the root of gap M gap' over the last axis; a form that rounds below 0 counts 0.
+
+        >>> Mahalanobis([[4, 0], [0, 1]]).between(np.array([0.5, 0.0]), np.array([0.5, 0.5]), 0)
+        np.float64(1.0)
+        """
         square = ((gap @ np.array(self.matrix)) * gap).sum(axis=-1)
         return np.sqrt(np.maximum(square, 0.0))  # a semidefinite form is below 0 by rounding only
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Return gap M / d, d the distance; 0 where the gap is 0."""
+        """Return gap M / d, d the distance; 0 where the gap is 0.
+
+        >>> Mahalanobis([[4, 0], [0, 1]]).slope(np.array([0.5, 0.0]), np.array([0.5, 0.5]), 0)
+        array([2., 0.])
+        """
         size = self.between(gap, outcome, event)[..., None]
         return gap @ np.array(self.matrix) / positive(size)
 
@@ -434,6 +513,7 @@ class InterInterval(Distance):
     high: float
 
     def __post_init__(self) -> None:
+        """Raise InputError unless 0 <= low <= high <= 1."""
         options.limits(self.low, self.high, "the interval")
         if self.low < 0 or self.high > 1:
             raise InputError(
@@ -441,7 +521,13 @@ class InterInterval(Distance):
             )
 
     def check(self, events: int) -> None:
-        """Raise InputError for more than two events."""
+        """Raise InputError for more than two events.
+
+        >>> InterInterval(0.6, 1.0).check(3)
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: InterInterval judges one probability, not 3 events; use OneClass, TopLabel or TopK(1)
+        """
         if events > 2:
             raise InputError(
                 f"InterInterval judges one probability, not {events} events; use OneClass, TopLabel or TopK(1)"
@@ -452,44 +538,82 @@ class InterInterval(Distance):
         return np.maximum(self._excess(_numbers(outcome, "outcomes")), 0.0)
 
     def _excess(self, rate: Float64s) -> Float64s:
-        """Return max(low - rate, rate - high): the distance of rates to the interval, negative inside it."""
+        """Return max(low - rate, rate - high): the distance of rates to the interval, negative inside it.
+
+        >>> InterInterval(0.5, 1.0)._excess(np.array([0.25, 0.75]))
+        array([ 0.25, -0.25])
+        """
         return np.maximum(self.low - rate, rate - self.high)
 
     @property
     def zero_at_outputs(self) -> bool:
-        """False: the distance is 0 for every rate inside the interval, whatever the output."""
+        """False: the distance is 0 for every rate inside the interval, whatever the output.
+
+        >>> InterInterval(0.5, 1.0).zero_at_outputs
+        False
+        """
         return False
 
     def __str__(self) -> str:
+        """Write the interval.
+
+        >>> print(InterInterval(0.6, 1.0))
+        distance from [0.6, 1]
+        """
         return f"distance from [{self.low:g}, {self.high:g}]"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Compute max(0, low - rate, rate - high), with the rate outcome[..., event]."""
+        """Compute max(0, low - rate, rate - high), with the rate outcome[..., event].
+
+        >>> InterInterval(0.5, 1.0).between(np.zeros(2), np.array([0.25, 0.75]), 0)
+        np.float64(0.25)
+        """
         return np.maximum(self._excess(outcome[..., event]), 0.0)
 
     def ideal(self, outcome: Float64s, event: int) -> Float64s:
-        """Return the pair of rates whose entry `event` is that of `outcome`, limited to [low, high]; both sum to 1."""
+        """Return the pair of rates whose entry `event` is that of `outcome`, limited to [low, high]; both sum to 1.
+
+        >>> InterInterval(0.5, 1.0).ideal(np.array([0.25, 0.75]), 0)
+        array([0.5, 0.5])
+        """
         inside = np.clip(outcome[..., event : event + 1], self.low, self.high)
         return np.concatenate([1 - inside, inside] if event else [inside, 1 - inside], axis=-1)
 
     def slope(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Return 1 at `event` where the rate is above the middle of the interval, else -1; 0 for the other event."""
+        """Return 1 at `event` where the rate is above the middle of the interval, else -1; 0 for the other event.
+
+        >>> InterInterval(0.5, 1.0).slope(np.zeros(2), np.array([0.25, 0.75]), 0)
+        array([-1.,  0.])
+        """
         slope = np.zeros_like(outcome)
         slope[..., event] = np.where(outcome[..., event] > (self.low + self.high) / 2, 1.0, -1.0)
         return slope
 
     def along(self, slope: Float64s, gap: Float64s, outcome: Float64s, event: int) -> Float64s:
-        """Compute rate - high where the slope at `event` is positive, else low - rate; negative inside the interval."""
+        """Compute rate - high where the slope at `event` is positive, else low - rate; negative inside the interval.
+
+        >>> distance, rates = InterInterval(0.5, 1.0), np.array([0.25, 0.75])
+        >>> distance.along(distance.slope(np.zeros(2), rates, 0), np.zeros(2), rates, 0)
+        array(0.25)
+        """
         side, rate = slope[..., event], outcome[..., event]
         return np.where(side > 0, side * (rate - self.high), side * (rate - self.low))
 
     def moved_outward(self, gap: Float64s, outcome: Float64s, event: int, reach: float) -> Float64s:
-        """Compute max(0, excess + reach), with the excess max(low - rate, rate - high), negative inside the interval."""
+        """Compute max(0, excess + reach), with the excess max(low - rate, rate - high), negative inside the interval.
+
+        >>> InterInterval(0.5, 1.0).moved_outward(np.zeros(2), np.array([0.25, 0.75]), 0, 0.125)
+        np.float64(0.375)
+        """
         return np.maximum(self._excess(outcome[..., event]) + reach, 0.0)
 
 
 def _numbers(values: ArrayLike, what: str) -> Float64s:
-    """Convert to float64 and refuse values that are not finite; `what` names them in the message."""
+    """Convert to float64 and refuse values that are not finite; `what` names them in the message.
+
+    >>> _numbers([1, 2], "class weights")
+    array([1., 2.])
+    """
     array = validation.as_floats(values, what).astype(np.float64)
     if not np.isfinite(array).all():
         raise InputError(f"{what} must be finite numbers, but contain {array[~np.isfinite(array)][0]}")

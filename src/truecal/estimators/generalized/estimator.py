@@ -113,6 +113,7 @@ class GeneralizedECE(VectorEstimator):
     debiased: bool = False
 
     def __post_init__(self) -> None:
+        """Raise InputError for an invalid norm, lens, selection, distance, binning, level or seed, and under 20 replicates."""
         options.norm(self.norm)
         check_lens(self.lens)
         check_selection(self.select)
@@ -127,13 +128,21 @@ class GeneralizedECE(VectorEstimator):
 
     @property
     def name(self) -> str:
-        """ "mean calibration error by total variation", with the distance; "root-mean-square" for norm 2, "largest" for inf."""
+        """ "mean calibration error by total variation", with the distance; "root-mean-square" for norm 2, "largest" for inf.
+
+        >>> GeneralizedECE().name, GeneralizedECE(norm=2).name
+        ('mean calibration error by total variation', 'root-mean-square calibration error by total variation')
+        """
         averages = {1: "mean", 2: "root-mean-square", np.inf: "largest"}
         average = averages.get(self.norm, f"{self.norm:g}-mean")
         return f"{average} calibration error by {self.distance}"
 
     def own_lens(self, lens: Lens | None) -> Lens:
-        """Return the lens asked for, else that of the estimator, else Canonical(); raise InputError for two different ones."""
+        """Return the lens asked for, else that of the estimator, else Canonical(); raise InputError for two different ones.
+
+        >>> GeneralizedECE().own_lens(None)
+        Canonical()
+        """
         if lens is not None and self.lens is not None and lens != self.lens:
             raise InputError(f"two lenses were given: lens={lens!r} and {self.lens!r} of the estimator; give one")
         return lens or self.lens or Canonical()

@@ -185,6 +185,10 @@ def _stable_region(value: Float64s, bins: Float64s, median: Float64s) -> tuple[i
     Variation is the largest minus the smallest value. Fractions with the same number of bins as the one before count once.
     Windows with fewer than 4 bins at the start or fewer than 10 rows in the median bin at the end are used only if there is no
     other. All arguments have shape (fractions,).
+
+    >>> value, bins = np.array([0.1, 0.2, 0.21, 0.2, 0.4]), np.array([2.0, 4.0, 8.0, 16.0, 32.0])
+    >>> _stable_region(value, bins, np.full(5, 100.0))
+    (1, 3)
     """
     changes = np.flatnonzero(np.diff(bins, prepend=0))  # where the bins differ from those before
     length = min(_WINDOW, len(changes))

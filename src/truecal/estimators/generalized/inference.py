@@ -283,6 +283,9 @@ def largest_error(mean: float, chance: float) -> float:
     """Find the error e at which S m(e / S) is `mean`, with S m(0) = `chance`, the mean value of a calibrated model.
 
     m(x) = E|x + standard normal|. 0 for a mean of at most `chance`; never above `mean`, which it is for a mean above 6 S.
+
+    >>> largest_error(0.5, 1.0), largest_error(10.0, 1.0)
+    (0.0, 10.0)
     """
     size = chance * np.sqrt(np.pi / 2)
     means = size * folded_mean(_GRID, np.ones_like(_GRID))

@@ -332,7 +332,11 @@ def basis_functions(basis: Float64s, cells: RankCells) -> Float64s:
 
 
 def select_basis(basis: Float64s, datasets: Indices) -> Float64s:
-    """Take the basis (m or 1, K, G) of the datasets with these numbers: (len(datasets), K, G), or as it is if all share one."""
+    """Take the basis (m or 1, K, G) of the datasets with these numbers: (len(datasets), K, G), or as it is if all share one.
+
+    >>> select_basis(np.zeros((3, 2, 5)), np.array([0, 2])).shape, select_basis(np.zeros((1, 2, 5)), np.array([0, 2])).shape
+    ((2, 2, 5), (1, 2, 5))
+    """
     return basis if len(basis) == 1 else basis[datasets]
 
 
@@ -340,6 +344,9 @@ def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) ->
     """Compute the covariance (10) of the coefficients: sum over cells of basis_j basis_k variance, over n, shape (m, K, K).
 
     `basis` has shape (m or 1, K, G), `variances` of the outcomes of a cell (m, G), and `n` rows (m,).
+
+    >>> coefficient_covariance(np.array([[[1.0, 1.0]]]), np.array([[0.25, 0.75]]), np.array([4.0]))
+    array([[[0.25]]])
     """
     terms = basis.shape[1]
     total = np.zeros((len(variances), terms, terms))
@@ -351,7 +358,11 @@ def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) ->
 
 
 def squared_norm(covariance: Float64s) -> Float64s:
-    """Sum the squares of the entries of each covariance matrix (m, K, K), the squared Frobenius norm, shape (m,)."""
+    """Sum the squares of the entries of each covariance matrix (m, K, K), the squared Frobenius norm, shape (m,).
+
+    >>> squared_norm(np.array([[[1.0, 2.0], [2.0, 1.0]]]))
+    array([10.])
+    """
     return np.vecdot(covariance, covariance).sum(axis=1)
 
 
@@ -377,6 +388,9 @@ def rank_groups(shares: Float64s, ranks: Float64s) -> Indices:
     Two cells are in different groups if their ranks differ by more than a quarter of the sum of their shares: mid-ranks of two
     scores differ by at least half of it, those of one score by rounding, which no fixed number bounds for rows of very small
     weight.
+
+    >>> rank_groups(np.array([[0.25, 0.25, 0.5]]), np.array([[0.25, 0.25, 0.75]]))
+    array([[0, 0, 1]])
     """
     distances = (shares[:, 1:] + shares[:, :-1]) / 4
     steps = np.diff(ranks, axis=1) > distances
@@ -387,6 +401,10 @@ def _distinct_score_functions(shares: Float64s, ranks: Float64s, terms: int) -> 
     """Compute the indicator of the j-th distinct rank times the root of `shares`, scaled to length 1 (4b), (m, terms, cells).
 
     Indicators beyond the distinct ranks of a dataset are 0.
+
+    >>> _distinct_score_functions(np.array([[0.25, 0.25, 0.5]]), np.array([[0.25, 0.25, 0.75]]), 2).round(4)
+    array([[[0.7071, 0.7071, 0.    ],
+            [0.    , 0.    , 1.    ]]])
     """
     group, roots = rank_groups(shares, ranks), np.sqrt(shares)
     basis = np.where(group[:, None] == np.arange(terms)[:, None], roots[:, None], 0.0)
@@ -434,6 +452,10 @@ def _side_polynomials(shares: Float64s, ranks: Float64s, inside: NDArray[np.bool
     """Orthonormalise powers of the rank over the cells `inside` one side, bool (m, cells); zero in the others.
 
     Shape (m, terms, cells), as of `_polynomials`.
+
+    >>> inside = np.array([[True, True, False]])
+    >>> _side_polynomials(np.full((1, 3), 0.25), np.array([[0.1, 0.4, 0.8]]), inside, np.array([1])).round(4)
+    array([[[0.7071, 0.7071, 0.    ]]])
     """
     side_shares = positive(np.vecdot(shares, inside))[:, None]
     if len(shares) > 1:
@@ -449,6 +471,10 @@ def _polynomials(shares: Float64s, ranks: Float64s, orders: Float64s) -> Float64
 
     `shares` and `ranks` of the cells have shape (m, cells); dataset i has `orders[i]` terms, and the others are 0. Terms are
     multiplied by sqrt(shares), so that their inner product is a plain sum over cells.
+
+    >>> _polynomials(np.array([[0.5, 0.5]]), np.array([[0.25, 0.75]]), np.array([2])).round(4)
+    array([[[ 0.7071,  0.7071],
+            [-0.7071,  0.7071]]])
     """
     constant = np.sqrt(shares)
     x = ranks - np.vecdot(shares, ranks)[:, None]

@@ -42,7 +42,11 @@ _MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it is 1 bu
 
 
 def cluster_order(clusters: int) -> int:
-    """Return the largest number of terms for so many clusters, floor(sqrt(clusters) / 2) between 3 and 64."""
+    """Return the largest number of terms for so many clusters, floor(sqrt(clusters) / 2) between 3 and 64.
+
+    >>> cluster_order(20), cluster_order(400)
+    (3, 10)
+    """
     return int(max_order(np.array(clusters)))
 
 
@@ -325,5 +329,10 @@ class ClusteredSeries:
 
 
 def _line_sums(matrix: Any) -> Float64s:
-    """Sum a sparse matrix over its columns, shape (rows,)."""
+    """Sum a sparse matrix over its columns, shape (rows,).
+
+    >>> from scipy.sparse import csr_array
+    >>> _line_sums(csr_array([[1.0, 2.0], [0.0, 3.0]]))
+    array([3., 3.])
+    """
     return np.asarray(matrix.sum(axis=1)).ravel()

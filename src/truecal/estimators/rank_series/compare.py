@@ -374,6 +374,10 @@ def _correlate(standard: Float64s, correlation: Float64s) -> tuple[Float64s, Flo
     """Combine two standard normals a and b, the rows of `standard` (2, draws): (a, r a + sqrt(1 - r^2) b), r the correlation.
 
     `correlation` has shape (pairs, 1); the first result has shape (1, draws), the second (pairs, draws).
+
+    >>> first, second = _correlate(np.array([[1.0], [1.0]]), np.array([[0.6]]))
+    >>> first, second.round(6)  # 0.6 + 0.8
+    (array([[1.]]), array([[1.4]]))
     """
     return standard[:1], correlation * standard[0] + np.sqrt(1 - correlation**2) * standard[1]
 
@@ -394,6 +398,10 @@ def _upper_tail(drawn: Float64s, statistic: Float64s) -> Float64s:
     """Estimate the share of draws, shape (m, draws), at or above the statistic, shape (m,); exponential below a share of 2 %.
 
     Beyond the quantile q of 98 % it is 0.02 exp(-(statistic - q) / (mean of the top 2 % - q)).
+
+    >>> drawn = np.arange(1000.0)[None]
+    >>> _upper_tail(drawn, np.array([900.0])), bool(0 < _upper_tail(drawn, np.array([1100.0]))[0] < 0.001)
+    (array([0.1]), True)
     """
     draws = drawn.shape[1]
     counted = int(_COUNTED_TAIL * draws)

@@ -186,6 +186,11 @@ def flipped_statistics(sums: Float64s, signs: Float64s, covariance: Float64s) ->
     """Compute (18) of the total of `sums` by unit, shape (J, K), and of totals with `signs` (flips, J), shape (flips,).
 
     The statistic is standardised by `covariance` (K, K); where that has no positive variance, all are 0.
+
+    >>> sums, signs = np.array([[1.0], [1.0]]), np.array([[1.0, 1.0], [1.0, -1.0]])
+    >>> statistic, flipped = flipped_statistics(sums, signs, np.array([[2.0]]))
+    >>> round(statistic, 4), flipped.round(4)  # (2^2 - 2) / sqrt(8) and (0 - 2) / sqrt(8)
+    (0.7071, array([ 0.7071, -0.7071]))
     """
     if not (covariance.diagonal() > 0).any():
         return 0.0, np.zeros(len(signs))

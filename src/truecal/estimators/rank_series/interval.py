@@ -78,7 +78,11 @@ class UnexpectedOutcomes(NamedTuple):
 
 
 def predicted_outcome(scores: Float64s) -> Float64s:
-    """Round scores to 0.0 or 1.0, and those within 1e-9 of 1/2 to 0.5."""
+    """Round scores to 0.0 or 1.0, and those within 1e-9 of 1/2 to 0.5.
+
+    >>> predicted_outcome(np.array([0.2, 0.5, 0.9]))
+    array([0. , 0.5, 1. ])
+    """
     return np.where(np.abs(scores - 0.5) <= _HALF_ROUNDING, 0.5, np.where(scores > 0.5, 1.0, 0.0))
 
 

@@ -20,6 +20,9 @@ def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float
 
     max_k sum_{j <= k} (b_j^2 - V_jj) / sqrt(2 sum_{i, j <= k} V_ij^2), with the coefficients b of shape (..., K) and their
     covariance V under calibration, shape (K, K), of which a diagonal entry is positive.
+
+    >>> float(smooth_test_statistic(np.array([2.0]), np.array([[2.0]])).round(4))  # (4 - 2) / sqrt(8)
+    0.7071
     """
     # Relative to the largest variance, squares of tiny scores do not underflow.
     variances = covariance.diagonal()

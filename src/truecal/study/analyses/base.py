@@ -98,6 +98,9 @@ def only(table: Any, column: str, *names: object) -> Any:
     """Select the rows of a polars frame with one of the values `names` in a column; refuse a value that does not occur.
 
     Values must be text, except those of the column severity.
+
+    >>> only(pl.DataFrame({"dataset": ["a", "b", "a"]}), "dataset", "a").height
+    2
     """
     for name in names:
         if column != "severity" and not isinstance(name, str):
@@ -111,7 +114,11 @@ def only(table: Any, column: str, *names: object) -> Any:
 
 
 def as_names(names: Any) -> list[Any]:
-    """Return the names of a sequence as a list; any other value (a text, None) as a list of one."""
+    """Return the names of a sequence as a list; any other value (a text, None) as a list of one.
+
+    >>> as_names(["a", "b"]), as_names("a"), as_names(None)
+    (['a', 'b'], ['a'], [None])
+    """
     return list(names) if isinstance(names, Sequence) and not isinstance(names, str) else [names]
 
 
@@ -213,7 +220,11 @@ def join_covariate(table: Any, source: Any, name: str) -> Any:
 
 
 def numbers(table: Any, *names: str) -> list[np.ndarray]:
-    """Return columns as float64 arrays of shape (rows,), with NaN for null."""
+    """Return columns as float64 arrays of shape (rows,), with NaN for null.
+
+    >>> numbers(pl.DataFrame({"n": [1, None]}), "n")
+    [array([ 1., nan])]
+    """
     return [table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy() for name in names]
 
 
@@ -222,7 +233,11 @@ def numbers(table: Any, *names: str) -> list[np.ndarray]:
 
 
 def where(row: Mapping[str, Any]) -> str:
-    """Write `model` (if there is one), `dataset` and `severity` (unless 0) as text, such as "mlp on digits at severity 3"."""
+    """Write `model` (if there is one), `dataset` and `severity` (unless 0) as text, such as "mlp on digits at severity 3".
+
+    >>> where({"model": "mlp", "dataset": "digits", "severity": 3.0}), where({"dataset": "digits", "severity": 0.0})
+    ('mlp on digits at severity 3', 'on digits')
+    """
     model = f"{row['model']} " if row.get("model") else ""
     return f"{model}on {row['dataset']}" + (f" at severity {row['severity']:g}" if row["severity"] else "")
 
@@ -256,6 +271,10 @@ def _note_variation_between_seeds(table: Any) -> list[str]:
     """Write one note on how many values have a `range` over seeds wider than high - low, which is about rows only; else [].
 
     Rows with a single seed (`seeds`), or without an interval, are not counted.
+
+    >>> table = pl.DataFrame({"seeds": [3, 3], "low": [0.0, 0.0], "high": [0.1, 0.1], "range": [0.2, 0.05]})
+    >>> _note_variation_between_seeds(table)[0].partition(" differ")[0]
+    '1 of 2 numbers'
     """
     width = pl.col("high") - pl.col("low")
     several = table.filter((pl.col("seeds") > 1) & width.is_not_null())
@@ -326,6 +345,10 @@ def tau_bounds(value: Float64s, models: int, level: float) -> tuple[Float64s, Fl
 
     The variance is that of Fieller, Hartley & Pearson (1957). Limits are NaN for fewer than 5 models, and contain the coefficient
     also where it is 1 or -1.
+
+    >>> low, high = tau_bounds(np.array([0.0]), 8, 0.95)
+    >>> low.round(4), high.round(4), tau_bounds(np.array([0.0]), 4, 0.95)[0]  # tanh(1.96 sqrt(0.437 / 4))
+    (array([-0.5702]), array([0.5702]), array([nan]))
     """
     from scipy.special import ndtri
 
@@ -387,7 +410,11 @@ def fit_groups(table: Any, by: Sequence[str], x: str, y: str, *, correlated: boo
 
 
 def with_all_families(table: Any) -> Any:
-    """Return all rows with family null, which stands for all models, followed by the rows that have a family, unchanged."""
+    """Return all rows with family null, which stands for all models, followed by the rows that have a family, unchanged.
+
+    >>> with_all_families(pl.DataFrame({"family": ["vit", None]}))["family"].to_list()
+    [None, None, 'vit']
+    """
     whole = table.with_columns(pl.lit(None, pl.String).alias("family"))
     return pl.concat([whole, table.filter(pl.col("family").is_not_null())])
 

@@ -103,6 +103,10 @@ def _support(part: Any, front: NDArray[np.bool_]) -> list[bool | None]:
     `part` has a row per model with low, high, error_low and error_high; `front` (models,) says which are on the front. True for
     a member that no model could dominate, and for another model that some model dominates for all values; else False. All are
     None where one model has no interval.
+
+    >>> limits = {"low": [0.0, 0.5], "high": [0.1, 0.6], "error_low": [0.0, 0.5], "error_high": [0.1, 0.6]}
+    >>> _support(pl.DataFrame(limits), np.array([True, False]))
+    [True, True]
     """
     low, high, error_low, error_high = numbers(part, "low", "high", "error_low", "error_high")
     if np.isnan([low, high, error_low, error_high]).any():

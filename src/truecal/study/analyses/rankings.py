@@ -61,6 +61,12 @@ def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level
     `values` and `draws`, shape (resamples,), are by model. Student's t with the standard deviation of the difference over paired
     resamples as standard error and one degree of freedom less than there are resamples; p-values are adjusted by Holm. Returns
     a table with a row per pair, and columns a, b, difference (a minus b), low, high, p_value, adjusted_p; empty below two models.
+
+    >>> rng = np.random.default_rng(0)
+    >>> draws = {"a": rng.normal(0.2, 0.01, 200), "b": rng.normal(0.1, 0.01, 200)}
+    >>> row = compare_pairs({"a": 0.2, "b": 0.1}, draws).row(0, named=True)
+    >>> round(row["difference"], 6), row["low"] > 0, row["adjusted_p"] < 0.001
+    (0.1, True, True)
     """
     from scipy.special import stdtrit
 
@@ -83,7 +89,11 @@ def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level
 
 
 def _student_p(difference: Float64s, error: Float64s, degrees_of_freedom: int) -> Float64s:
-    """Compute two-sided p-values of Student's t; for a standard error of 0, 1 if the difference is 0 and else 0."""
+    """Compute two-sided p-values of Student's t; for a standard error of 0, 1 if the difference is 0 and else 0.
+
+    >>> _student_p(np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0]), 10)
+    array([1., 1., 0.])
+    """
     from scipy.special import stdtr
 
     p = 2 * stdtr(degrees_of_freedom, -np.abs(difference) / positive(error))
@@ -353,13 +363,11 @@ def effect_of_recalibration(
     Returns
     -------
     Analysis
-        Tables:
-        "models": one row per model and condition: error, error_after, before, after (the metric) with limits, change (after -
-        before; negative is better), supported (from a store: the change is not 0 by a paired comparison on the same rows, with
-        Holm's correction over the models of a condition; from a frame: the two intervals do not overlap; null where that is
-        unknown), n.
-        "summary": one row per condition: models, mean before, mean after, how many improved, how many significantly, n, and
-        Kendall's tau of the two rankings with limits (1: recalibration left the ranking as it was).
+        Tables: "models": one row per model and condition: error, error_after, before, after (the metric) with limits, change
+        (after - before; negative is better), supported (from a store: the change is not 0 by a paired comparison on the same
+        rows, with Holm's correction over the models of a condition; from a frame: the two intervals do not overlap; null where
+        that is unknown), n. "summary": one row per condition: models, mean before, mean after, how many improved, how many
+        significantly, n, and Kendall's tau of the two rankings with limits (1: recalibration left the ranking as it was).
 
     Raises
     ------

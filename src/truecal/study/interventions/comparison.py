@@ -276,6 +276,10 @@ def _write_cell(row: Mapping[str, Any] | None) -> str:
     """Write a row of the summary as "0.1234 ± 0.0056 ↓" (mean, sd unless null, arrow of the verdict); "-" for None.
 
     For lenses "rank K" it is the difference from the base model, such as "+0.0123", and the mean for the base model itself.
+
+    >>> row = {"lens": "top-label", "mean": 0.1234, "sd": 0.0056, "verdict": "lower", "difference": -0.01, "intervention": "mixup"}
+    >>> _write_cell(row), _write_cell(None)
+    ('0.1234 ± 0.0056 ↓', '-')
     """
     if row is None:
         return "-"

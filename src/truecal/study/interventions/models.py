@@ -44,6 +44,7 @@ class Training:
     seed: int
 
     def __str__(self) -> str:
+        """Write kind, strength (unless None) and seed, such as "mixup 0.2, seed 0"."""
         return f"{self.kind}{'' if self.strength is None else f' {self.strength}'}, seed {self.seed}"
 
 
