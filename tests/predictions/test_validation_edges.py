@@ -172,14 +172,27 @@ def test_labels_as_positions():
         ([-1, 1], 2, "need classes=[-1, 1]"),
         ([-1, 0], 3, "0..2, or names"),
         ([-2, 1], 2, "0..1, or names"),
-        ([1, 2, 3], 3, "need classes=range(1, 4)"),
+        ([1, 2, 3], 3, "need classes=range(1, 4) (--classes 1,2,3)"),
+        ([1, 10], 10, "need classes=range(1, 11) (--classes 1,2,3,4,5,6,7,8,9,10)"),
+        ([1, 11], 11, "need classes=range(1, 12) (--classes 1,...,11)"),
+        ([0, 2], 2, "(--classes); more than two classes need a column of probabilities each"),
         ([1, 2, 4], 3, "0..2, or names"),
         ([0, 1, 3], 3, "0..2, or names"),
         ([2, 3], 3, "0..2, or names"),
     ],
 )
 def test_hints_about_labels(labels, count, hint):
-    assert hint in refusal(validation.check_labels, labels, len(labels), None, count)
+    words = refusal(validation.check_labels, labels, len(labels), None, count)
+    assert hint in words
+    assert ("more than two classes" in words) == (count == 2 and labels != [-1, 1])
+
+
+def test_a_refusal_lists_at_most_eight_of_the_labels():
+    words = refusal(validation.name_two_classes, list("abcdefgh"))
+    assert "labels have 8 values ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h') for two classes" in words
+    words = refusal(validation.name_two_classes, list("ihgfedcba"))
+    assert "labels have 9 values ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', ...) for two classes" in words
+    assert "labels have 1 value (3) for two classes" in refusal(validation.name_two_classes, [3])
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
