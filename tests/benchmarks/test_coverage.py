@@ -15,6 +15,7 @@ from benchmarks.coverage.peers import Peer, peer_limits, peer_statements
 from benchmarks.coverage.statements import STATEMENTS, Statement, Trials
 from benchmarks.coverage.tables import END, START, atlas_page, cell_table, lines, markdown, summary, write_into
 from benchmarks.coverage.worlds import ClassWorld, Decades, atlas_worlds, class_worlds
+from tests.simulations import FULL
 from truecal.errors import FileError, InputError
 from truecal.lab import PAPER_WORLDS, Run, Uniform, World
 from truecal.profile import Profile
@@ -193,11 +194,11 @@ _SMALLER = {atlas_worlds: _REDUCED, class_worlds: _CLASSES}
 @pytest.mark.slow
 @pytest.mark.parametrize("statement", [s for s in STATEMENTS if s.name != "sweep"], ids=lambda s: s.name)
 def test_statement_reaches_what_it_states(statement):
-    """20 datasets and more of 300 or 1000 rows in each of two or three worlds, together: a binomial test at 0.1 %."""
+    """10 datasets and more (all: 20) of 300 or 1000 rows in each of two or three worlds, together: a binomial test at 0.1 %."""
     worlds = _SMALLER.get(statement.worlds)
     cells = coverage_atlas(
         n=[max(300, statement.least_rows)],
-        m=round(20 / min(statement.share, 0.3)),
+        m=round((20 if FULL else 10) / min(statement.share, 0.3)),
         statements=[statement],
         worlds=worlds,
     )

@@ -14,7 +14,6 @@ from truecal.errors import InputError
 from truecal.pages import report
 from truecal.pages.study import gather_study
 
-
 FEW = {"datasets": ("digits",), "severities": (0.0,), "seeds": (0,)}  # of a page whose other analyses do not matter
 
 
@@ -26,6 +25,12 @@ def store():
 @pytest.fixture(scope="module")
 def page(store, tmp_path_factory):
     return report(store, tmp_path_factory.mktemp("page") / "study.html")
+
+
+@pytest.fixture
+def without_figures(monkeypatch):
+    """Pages of words and tables: drawing takes most of the time."""
+    monkeypatch.setattr("truecal.pages.study._draw_figure", lambda *_: None)
 
 
 def means(store, metric, *, dataset="digits", severity=0.0, recalibrator="none", lens=None):
@@ -77,6 +82,7 @@ def test_the_finding_says_whether_the_intervals_support_it(page, store):
     assert f"The intervals of {overlaps} of the 8 other models overlap with it" in verdict
 
 
+@pytest.mark.usefixtures("without_figures")
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -96,6 +102,7 @@ def test_without_clean_data_no_model_is_named(store):
     assert words == ("The models cannot be ranked.", "The results hold no dataset of severity 0.")
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_single_model_has_no_rival():
     assert "no other model" in gather_study(fake_store(["only"])).finding[1]
 
@@ -151,6 +158,7 @@ def test_the_sections_hold_the_analyses(page, store):
         assert f'<section id="{section}"' in text
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_warnings_and_selections_of_no_rows(tmp_path):
     store = fake_store(**FEW)
     frame = store.frame()
@@ -164,6 +172,7 @@ def test_warnings_and_selections_of_no_rows(tmp_path):
     assert "without a row" not in text
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_an_analysis_that_the_study_does_not_allow_says_why(tmp_path):
     one = fake_store(**FEW, recalibrators=("none",))
     text = report(one, tmp_path / "page.html").read_text()
@@ -251,6 +260,7 @@ def test_every_control_has_a_name_and_every_figure_a_description(browser, page):
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_selections_lenses_of_classes_and_models_without_a_family(tmp_path):
     frame = fake_store(**FEW, recalibrators=("none", "temperature", "vector")).frame()
     rare = frame.with_columns(selection=pl.lit(NASTY), value=pl.col("value") * 0.5, low=None, high=None)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import truecal as tc
 from tests.datasets import small
 from truecal.profile import Cut
-from truecal.profile.rows import _count_threads, packed_sort
+from truecal.profile.rows import SortedRows, _count_threads, packed_sort
 from truecal.resampling.cells import Counted
 
 SUMS = ("w", "c", "y", "cc", "cy")
@@ -214,3 +214,10 @@ def test_sums_of_a_batch_at_few_cuts_are_prefix_sums(weighted):
             sums = profile.sums(name, Cut(cut, cut))
             expected = [profile.prefix(name)[i][cut[i % len(cut)]] for i in range(3)]
             np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_rows_are_independent_unless_they_have_units():
+    profile = tc.profile.Profile.from_arrays([0.1, 0.2, 0.7], [0, 0, 1])
+    assert profile.independent
+    units = np.array([0, 0, 1])
+    assert not SortedRows(profile.scores, profile.outcomes, units=units).independent

@@ -135,14 +135,17 @@ def test_bins_of_equal_width_need_no_sort(monkeypatch):
     assert np.shape(batch.value) == (4,)
 
 
+@pytest.mark.parametrize("n", [5000, N])
 @pytest.mark.parametrize("name", ["w", "c", "y", "cc", "cy"])
-def test_sums_of_bins_of_equal_width_are_those_of_their_rows(name):
+def test_sums_of_bins_of_equal_width_are_those_of_their_rows(name, n):
     rng = np.random.default_rng(2)
-    c, y = rng.random(5000), rng.integers(0, 2, 5000)
+    c, y = rng.random(n), rng.integers(0, 2, n)
     profile = tc.profile.Profile.from_arrays(c, y)
-    terms = {"w": np.ones(5000), "c": c, "y": y, "cc": c * c, "cy": c * y}[name]
+    cut = profile.width_cut(10)
+    np.testing.assert_array_equal(np.diff(cut.below), np.bincount((c * 10).astype(int))[None])
+    terms = {"w": np.ones(n), "c": c, "y": y, "cc": c * c, "cy": c * y}[name]
     expected = np.bincount((c * 10).astype(int), terms)
-    np.testing.assert_allclose(np.diff(profile.sums(name, profile.width_cut(10))), expected[None], rtol=1e-10)
+    np.testing.assert_allclose(np.diff(profile.sums(name, cut)), expected[None], rtol=1e-10)
 
 
 def test_ranks_need_no_sort_until_the_third_set(monkeypatch):

@@ -152,8 +152,6 @@ def test_the_command_trains_evaluates_and_writes_the_page(folder, capsys):
     )
     assert row["n"][0] <= len(preds)
     assert row["value"][0] == pytest.approx(1 - tc.scores.accuracy(preds), abs=0.05)
-    assert main(["study", "page", str(folder / "store"), "--out", str(folder / "again.html"), "--json"]) == 0
-    assert '"bytes"' in capsys.readouterr().out
     assert main(["study", "page", str(folder / "nothing"), "--out", str(folder / "no.html")]) == 2
     assert "is no store" in capsys.readouterr().err
 

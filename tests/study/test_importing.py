@@ -146,12 +146,18 @@ def test_tables_that_cannot_be_read(tmp_path):
         tc.study.import_table(tmp_path / "twice.parquet", tmp_path / "s", preset=PRESET)
 
 
-def test_the_command(truecal, table, tmp_path):
-    path, _ = table
+def test_the_command(truecal, tmp_path):
+    path = tmp_path / "few.parquet"
+    frame = public_table(models=3, variants=2)
+    frame.filter(pl.col("corruption_type").is_null() | (pl.col("corruption_type") == "corruption_0")).write_parquet(
+        path
+    )
     ran = truecal("study", "import", path, "--preset", PRESET, "--out", tmp_path / "s", "--json")
     assert ran.code == 0
     record = json.loads(ran.out)
-    assert (record["models"], record["datasets"]) == (18, 19)
+    assert (record["models"], record["datasets"]) == (3, 5)
     drawn = truecal("study", "show", tmp_path / "s", "--metric", "ece-mass-100-l1", "--dataset", "imagenet")
     assert drawn.code == 0
-    assert truecal("study", "page", tmp_path / "s", "--out", tmp_path / "page.html").code == 0
+    written = truecal("study", "page", tmp_path / "s", "--out", tmp_path / "page.html", "--json")
+    assert written.code == 0
+    assert json.loads(written.out)["bytes"] == (tmp_path / "page.html").stat().st_size

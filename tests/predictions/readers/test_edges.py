@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
+from truecal.predictions import files
 from truecal.predictions.files import _reason, kind_of, read_json
 from truecal.predictions.frames import _join_names, choose, choose_predictions, matching
 from truecal.predictions.readers import ReadRequest, read_file, read_table
@@ -296,3 +298,65 @@ def test_words_for_truth_weights_like_scores_and_one_column_of_a_pattern(tmp_pat
     missing = pl.DataFrame({"y": [1, 0, 1], "p_a": [0.5, 0.5, 0.5], "p_b": [None, 0.5, 0.5]})
     with pytest.raises(tc.InputError, match="column 'p_b' has 1 missing value, the first in row 0"):
         tc.Predictions.from_frame(missing, label="y", probs="p_*")
+
+
+def test_quotes_inside_fields_are_text(tmp_path):
+    path = tmp_path / "preds.csv"
+    path.write_text('y,p,name\n1,0.9,5" pipe\n\n0,0.2,"a ""b"" c"\n1,0.7,""\n0,0.1\n', encoding="utf-8")
+    preds = tc.read(path, label="y", probs="p")
+    np.testing.assert_array_equal(preds.probs, [0.9, 0.2, 0.7, 0.1])
+    np.testing.assert_array_equal(preds.labels, [1, 0, 1, 0])
+    assert list(preds.columns["name"][:2]) == ['5" pipe', 'a "b" c']
+    assert list(preds.columns["name"][2:]) == [None, None]
+
+
+def test_quoted_truth_values_are_truth_values(tmp_path):
+    path = tmp_path / "preds.csv"
+    path.write_text('y,p\n"TRUE",0.9\n"false",0.2\n" True ",0.4\n', encoding="utf-8")
+    preds = tc.read(path, label="y", probs="p")
+    np.testing.assert_array_equal(preds.labels, [1, 0, 1])
+
+
+def test_whole_numbers_beyond_64_bits_are_names(tmp_path):
+    path = tmp_path / "preds.jsonl"
+    large = 2**70 + 1
+    path.write_text(f'{{"y": 1, "p": 0.9, "id": {large}}}\n{{"y": 0, "p": 0.2, "id": {large + 1}}}\n', encoding="utf-8")
+    preds = tc.read(path, label="y", probs="p")
+    assert list(preds.columns["id"]) == [str(large), str(large + 1)]
+
+
+def test_content_of_exactly_the_limit_is_unpacked_and_more_refused(monkeypatch):
+    text = b"y,p\n" + b"1,0.9\n0,0.2\n" * 5
+    monkeypatch.setattr(files, "_UNPACKED_AT_ONCE", 16)
+    monkeypatch.setattr(files, "unpacked_limit", lambda size: len(text))
+    assert files.unpacked(gzip.compress(text), Path("preds.csv.gz")) == text
+    monkeypatch.setattr(files, "unpacked_limit", lambda size: 48)
+    with pytest.raises(tc.InputError, match=r"preds\.csv\.gz"):
+        files.unpacked(gzip.compress(text), Path("preds.csv.gz"))
+
+
+TWO = "cat,dog,{}\n0.7,0.3,cat\n0.2,0.8,dog\n0.6,0.4,cat\n"
+
+
+@pytest.mark.parametrize("named", [{}, {"probs": ["cat", "dog"]}, {"label": "truth"}])
+def test_two_columns_named_after_both_labels(tmp_path, named):
+    path = tmp_path / "preds.csv"
+    path.write_text(TWO.format("truth"), encoding="utf-8")
+    preds = tc.read(path, **named)
+    assert preds.classes == ("cat", "dog")
+    np.testing.assert_array_equal(preds.labels, [0, 1, 0])
+
+
+def test_a_column_of_other_numbers_is_no_class(tmp_path):
+    path = tmp_path / "preds.csv"
+    path.write_text("cat,dog,age,truth\n0.7,0.3,30.5,cat\n0.2,0.8,41.5,dog\n0.6,0.4,18.5,cat\n", encoding="utf-8")
+    preds = tc.read(path)
+    assert preds.classes == ("cat", "dog")
+    np.testing.assert_array_equal(preds.columns["age"], [30.5, 41.5, 18.5])
+
+
+def test_several_labels_are_listed_on_one_side_and_a_pattern_on_the_other(tmp_path):
+    path = tmp_path / "preds.csv"
+    path.write_text("p_a,p_b,y_a,y_b\n0.9,0.2,1,0\n0.1,0.8,0,1\n", encoding="utf-8")
+    listed = tc.read(path, multilabel=True, probs=["p_a", "p_b"])
+    np.testing.assert_array_equal(listed.labels, tc.read(path, multilabel=True).labels)
