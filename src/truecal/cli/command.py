@@ -205,7 +205,10 @@ def command(
 
 @cache
 def _split_docstring(thing: Any) -> tuple[str, OptionHelp]:
-    """Return a docstring without its lines about options, and (spellings, metavar, help) of its options by every spelling."""
+    """Return a docstring without its lines about options, and (spellings, metavar, help) of its options by every spelling.
+
+    A line about an option is "--name, -n METAVAR  help", with further lines of help indented (`_OPTION_LINES`).
+    """
     text = inspect.cleandoc(thing.__doc__ or "")
     options: dict[str, tuple[list[str], str, str]] = {}
     for _, declaration, help_ in _OPTION_LINES.findall(text):

@@ -67,7 +67,10 @@ class TriedEstimator:
 
 
 def _find_world(name: str) -> "tc.lab.World":
-    """Return the world of the papers with this name, or load the object MODULE:NAME."""
+    """Return the world of the papers with this name, or load the object MODULE:NAME.
+
+    Raises UsageError for an unknown name, with the nearest known one.
+    """
     if ":" in name:
         return _load_object("--world", name)
     if name not in tc.lab.PAPER_WORLDS:

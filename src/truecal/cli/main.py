@@ -66,7 +66,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _suggest_command(typed: list[str], error: TruecalError) -> str:
-    """Return "try: ..." with the typed command and the options that the error names; "" if it names none."""
+    """Return "try: ..." with the typed command and the options that the error names; "" if it names none.
+
+    Options are the text `error.options`; flags that were typed are not repeated.
+
+    >>> error = TruecalError("wrong")
+    >>> error.options = "--lens positive"
+    >>> _suggest_command(["measure", "a.csv"], error)
+    'try: truecal measure a.csv --lens positive'
+    """
     suggested = shlex.split(getattr(error, "options", ""))
     missing = [word for word in suggested if word not in typed or word not in _FLAGS]
     return f"try: {shlex.join(['truecal', *typed, *missing])}" if missing else ""

@@ -87,7 +87,10 @@ class Reply:
 
     @property
     def verdicts(self) -> Sequence[Statement]:
-        """The statements; where there are several and a gate, followed by one on "all together"."""
+        """The statements; where there are several and a gate, followed by one on "all together".
+
+        Its sentence is the gate without the word before its colon, its numbers are `totals`.
+        """
         if len(self.statements) < 2 or not self.gate or self.conclusion is None:
             return self.statements
         return [
@@ -144,7 +147,13 @@ def _verdict_word(passed: bool | None) -> str:
 
 
 def _markdown(answer: Reply) -> str:
-    """Return a Markdown table of the numbers of every statement, then the gate and a list of warnings."""
+    """Return a Markdown table of the numbers of every statement, then the gate and a list of warnings.
+
+    >>> print(_markdown(Reply("measure", {}, "", statements=[Statement("a.csv", "", {"error": 0.12345}, None, {})])))
+    |  | error |
+    | --- | --- |
+    | a.csv | 0.1235 |
+    """
     records = []
     for statement in answer.statements:
         numbers = {name: x for name, x in statement.numbers.items() if x is not None and not math.isnan(x)}
@@ -157,7 +166,11 @@ def _markdown(answer: Reply) -> str:
 
 
 def _github(answer: Reply) -> str:
-    """Return workflow commands: an error per failed verdict, a notice per other verdict, a warning per warning."""
+    """Return workflow commands: an error per failed verdict, a notice per other verdict, a warning per warning.
+
+    >>> print(_github(Reply("measure", {}, "", statements=[Statement("a.csv", "error 0.1", {}, False, {})])))
+    ::error title=truecal measure%3A a.csv::FAIL error 0.1
+    """
     lines = []
     for statement in answer.verdicts:
         kind = "notice" if statement.passed is not False else "error"
@@ -186,7 +199,14 @@ def _escape_property(text: str) -> str:
 
 
 def _junit(answer: Reply) -> str:
-    """Return a JUnit test suite with one case per verdict; failed gates are failures."""
+    """Return a JUnit test suite with one case per verdict; failed gates are failures.
+
+    >>> print(_junit(Reply("measure", {}, "", statements=[Statement("a.csv", "error 0.1", {}, None, {})])))
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuite name="truecal measure" tests="1" failures="0" errors="0" skipped="0">
+      <testcase classname="truecal.measure" name="a.csv"><system-out>error 0.1</system-out></testcase>
+    </testsuite>
+    """
     cases = []
     for statement in answer.verdicts:
         sentence = _xml_characters(statement.sentence)
@@ -266,7 +286,7 @@ RENDERERS: dict[str, Callable[[Reply], str]] = {
 
 
 def page_written(kind: str, path: Path, **content: object) -> Reply:
-    """Return the reply that a page was written, with its path and size."""
+    """Return the reply that a page was written: `content`, `path` and `bytes`, and the text "wrote PATH (0.1 MB)"."""
     size = path.stat().st_size
     return Reply(kind, {**content, "path": str(path), "bytes": size}, f"wrote {path} ({size / 1e6:.1f} MB)")
 

@@ -72,7 +72,11 @@ def report(
 
 
 def _digest(file: str) -> dict[str, str]:
-    """Return {name: SHA-256} of a file, as sha256sum gives it; empty for standard input."""
+    """Return {name: SHA-256} of a file, as sha256sum gives it; {} for standard input.
+
+    >>> _digest("-")
+    {}
+    """
     if not Path(file).is_file():
         return {}
     with open(file, "rb") as stream:

@@ -101,7 +101,7 @@ def scan_files(source: PlainFile) -> "tc.engines.Scan":
 
 
 def _refuse_row_options(source: PlainFile) -> None:
-    """Refuse standard input, npz files and options that need rows in memory, such as --clusters."""
+    """Raise InputError for standard input, npz files and options that need rows in memory, such as --clusters."""
     if source.file == "-":
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
     if any(Path(file).suffix == ".npz" for file in source.files):
@@ -261,7 +261,10 @@ def show(file: str) -> Reply:
 
 
 def _add_sketches(paths: Sequence[str]) -> "tuple[tc.Sketch, int]":
-    """Return the sum of the sketches in files and folders, and their number; refuse a file named twice, say which are copies."""
+    """Return the sum of the sketches in files and folders, and their number.
+
+    Raises InputError for a file that is named twice; files of equal content are named on stderr, and both are counted.
+    """
     files = [file for path in paths for file in sketch_files(path) or [path]]
     sources.refuse_twice(files)
     total = tc.Sketch().merge(*map(tc.Sketch.load, files))

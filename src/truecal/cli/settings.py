@@ -42,7 +42,10 @@ def use_settings(ctx: click.Context, verb: str, command: click.Command, verbs: C
 
 
 def _read_settings(file: Path) -> dict[str, Any]:
-    """Read a TOML file as settings: all of it, or of a pyproject.toml the table [tool.truecal], {} if it has none."""
+    """Read a TOML file as settings: all of it, or of a pyproject.toml the table [tool.truecal], {} if it has none.
+
+    Raises FileError for a file that cannot be read or is not TOML.
+    """
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -188,7 +188,10 @@ def _with_settings(source: GroupedFiles, watching: "tc.Watch", state: str, given
 
 
 def _split_batches(source: GroupedFiles, time: str | None) -> list[tuple[str | None, GroupedFiles]]:
-    """Return (time, input) of every batch in order: one if `time` is given or from standard input, else by the dates in names."""
+    """Return (time, input) of every batch in order: one if `time` is given or from standard input, else by the dates in names.
+
+    The last date in the name of a file counts; files of one time are one batch. Raises InputError for a name without date.
+    """
     if time is not None or source.file == "-":
         return [(time, source)]
     days: dict[str, list[str]] = {}
@@ -202,7 +205,10 @@ def _split_batches(source: GroupedFiles, time: str | None) -> list[tuple[str | N
 
 
 def _reason_to_skip(watching: "tc.Watch | None", when: str, *, replayed: bool) -> str | None:
-    """Return why a batch of a replay is not counted: its time is not after the last counted one; None if it counts."""
+    """Return why a batch of a replay is not counted: its time is not after the last counted one; None if it counts.
+
+    `when` is the time of the batch. Only with `replayed`, and only where a batch was counted before, is anything skipped.
+    """
     if not replayed or watching is None or not watching.latest:
         return None
     check_same_kind(when, watching.latest, "the last counted batch was at")

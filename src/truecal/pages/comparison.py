@@ -123,7 +123,10 @@ def _model_row(
 
 
 def _measure_tasks(sources: Mapping[str, PageSource]) -> list[Row]:
-    """Return the error of every model on every value of a column `task`, by task; empty if a model has no such column."""
+    """Return the error of every model on every value of a column `task`, by task; empty if a model has no such column.
+
+    A row is "model" and a row of `Subgroups.frame`; tasks without an error (too few rows) are left out.
+    """
     if any(source.preds is None or "task" not in source.preds.columns for source in sources.values()):
         return []
     tasks = {name: replace(source, by=("task",)).subgroups()[0] for name, source in sources.items()}

@@ -132,7 +132,7 @@ def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
 
 
 def _draw(display: Display, height: float) -> str:
-    """Draw a display 4.6 inches wide and `height` inches high; return the address of the picture."""
+    """Draw a display 4.6 inches wide and `height` inches high, with letters of 9 points; return its picture as a data address."""
     with extra("matplotlib").rc_context({"font.size": 9}):
         figure = extra("matplotlib.figure").Figure(figsize=(4.6, height), layout="constrained")
         display.plot(figure.add_subplot())

@@ -264,7 +264,10 @@ def thin_curve(curve: Curve | None, *, steps: bool = False) -> CurveRow | None:
 
 
 def with_band(curve: CurveRow, profile: tc.profile.Profile, level: float) -> CurveRow:
-    """Return the curve with limits `low` and `high` of the simultaneous band of the profile."""
+    """Return the curve with limits `low` and `high` of the simultaneous band of the profile.
+
+    The band (:func:`truecal.inference.band`) is evaluated at the scores `curve["score"]`.
+    """
     low, high = tc.inference.band(profile, level=level).at(curve["score"])
     return {**curve, "low": low.tolist(), "high": high.tolist()}
 
@@ -310,7 +313,13 @@ def label_errors(classes: Sequence[Row], source: PageSource) -> Iterator[tc.infe
 
 
 def _group_name(table: tc.groups.Subgroups, group: str, tables: Sequence[tc.groups.Subgroups]) -> str:
-    """Return the name of a group, preceded by "column = " where there are several tables."""
+    """Return the name of a group, preceded by "column = " where there are several tables.
+
+    >>> from types import SimpleNamespace
+    >>> table = SimpleNamespace(by=("site",))
+    >>> _group_name(table, "A", [table]), _group_name(table, "A", [table, table])
+    ('A', 'site = A')
+    """
     return group if len(tables) == 1 else f"{', '.join(table.by)} = {group}"
 
 

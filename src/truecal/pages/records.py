@@ -14,7 +14,11 @@ _PACKAGES = ("truecal", "numpy", "scipy", "scikit-learn", "polars", "jinja2", "v
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the installed packages that compute or render pages, by name."""
+    """Return the versions of Python and of the installed packages that compute or render pages, by name.
+
+    >>> "python" in versions(), "numpy" in versions()
+    (True, True)
+    """
     installed = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -48,7 +52,11 @@ class Provenance:
     versions: Mapping[str, str] = field(default_factory=versions)
 
     def lines(self, otherwise: str) -> list[tuple[str, str]]:
-        """Return (title, text) of files, command, options other than None, and versions; `otherwise` if there is no command."""
+        """Return (title, text) of files, command, options other than None, and versions; `otherwise` if there is no command.
+
+        >>> Provenance({}, None, {"level": 0.95, "by": None}, {"a.csv": "12ab"}).lines("written by a program")[:3]
+        [('File a.csv', 'SHA-256 12ab'), ('Command', 'written by a program'), ('Options', 'level = 0.95')]
+        """
         return [
             *((f"File {name}", f"SHA-256 {digest}") for name, digest in self.files.items()),
             ("Command", self.command or otherwise),

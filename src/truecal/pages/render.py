@@ -46,12 +46,16 @@ class Page(SimpleNamespace):
         return render(self.template, self.drawn(), page=self)
 
     def pick(self, *names: str) -> dict[str, object]:
-        """Return fields of the page by name."""
+        """Return fields of the page by name, {name: value}."""
         return {name: getattr(self, name) for name in names}
 
 
 def render(template: str, data: Mapping[str, object] | None = None, **context: Any) -> str:
-    """Return the HTML text of a page; `data` are the numbers that its scripts draw, None for a page without scripts."""
+    """Return the HTML text of a page; `data` are the numbers that its scripts draw, None for a page without scripts.
+
+    `template` is the name of a file in the folder templates, which sees `context`, the style sheet assets/page.css, the
+    scripts that _SCRIPTS lists for it, and their SHA-256 for the content security policy of the page.
+    """
     scripts: dict[str, str] = {}
     if data is not None:
         code = "\n".join(asset(f"assets/{name}.js") for name in _SCRIPTS[template].split())
@@ -165,7 +169,7 @@ def _prose(value: str) -> Any:
 
 
 def asset(path: str) -> str:
-    """Return the text of a file of this folder: a style sheet, script or chart specification."""
+    """Return the text of a file of this folder, by its path in it: a style sheet, script or chart specification."""
     return files("truecal.pages").joinpath(path).read_text(encoding="utf-8")
 
 

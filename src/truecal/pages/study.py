@@ -127,7 +127,7 @@ class Results:
 
     @property
     def scores(self) -> list[str]:
-        """Names of the proper scores among the results: nll, brier."""
+        """Names of the proper scores among the metrics of the results: of nll and brier those that are there."""
         return [name for name in _SCORES if name in set(self.frame["metric"])]
 
 

@@ -31,7 +31,10 @@ class WatchPage(Page):
 
 
 def gather_watch(watch: tc.Watch, *, title: str = "Calibration over time", command: str | None = None) -> WatchPage:
-    """Return the page of a watch from its state."""
+    """Return the page of a watch from its state.
+
+    `title` is its heading, `command` the command line that it shows, None for a page written by a program.
+    """
     settings = watch.settings
     used = {"tolerance": settings.tolerance, "alpha": settings.alpha, "run length": settings.run_length}
     return WatchPage(

@@ -28,19 +28,36 @@ class Document:
     problems: list[tuple[int, str]] = field(default_factory=list)  # line and text
 
     def line(self, *path: str | int) -> int:
-        """Return the line (from 1) of the value at a path of keys and positions; without one, that of its nearest parent."""
+        """Return the line (from 1) of the value at a path of keys and positions; without one, that of its nearest parent.
+
+        >>> Document(Path("a.yaml"), {}, {(): 1, ("data",): 4}).line("data", "set")
+        4
+        """
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
 
     def add(self, where: int | Where, text: str) -> None:
-        """Add a problem at a line, or at the line of the value at a path; the same text at the same line is kept once."""
+        """Add a problem at a line, or at the line of the value at a path; the same text at the same line is kept once.
+
+        >>> document = Document(Path("a.yaml"), {}, {("data",): 4})
+        >>> document.add(("data",), "wrong"); document.add(4, "wrong"); document.problems
+        [(4, 'wrong')]
+        """
         line = where if isinstance(where, int) else self.line(*where)
         if (line, text) not in self.problems:
             self.problems.append((line, text))
 
     def refuse(self) -> None:
-        """Raise InputError that lists the problems by line; do nothing if there are none."""
+        """Raise InputError that lists the problems by line; do nothing if there are none.
+
+        >>> document = Document(Path("a.yaml"), {}, {}, [(2, "wrong")])
+        >>> document.refuse()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: a.yaml has 1 problem
+        a.yaml:2: wrong
+        """
         if self.problems:
             count = len(self.problems)
             listed = [f"{self.file}:{line}: {text}" for line, text in sorted(self.problems)]

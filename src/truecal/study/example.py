@@ -49,12 +49,23 @@ class ExampleData:
 
 
 def noise(x: Array, severity: int, rng: np.random.Generator) -> Array:
-    """Add normal noise of standard deviation 0.2 * severity to inputs of any shape."""
+    """Add normal noise of standard deviation 0.2 * severity to inputs of any shape.
+
+    >>> noise(np.zeros(2), 0, np.random.default_rng(0))
+    array([0., 0.])
+    """
     return x + 0.2 * severity * rng.normal(size=x.shape)
 
 
 def blur(x: Array, severity: int, rng: np.random.Generator) -> Array:
-    """Blur 8 x 8 images (rows of 64 pixels) by a Gaussian of standard deviation 0.2 * severity pixels; `rng` is not used."""
+    """Blur 8 x 8 images (rows of 64 pixels) by a Gaussian of standard deviation 0.2 * severity pixels; `rng` is not used.
+
+    >>> image = np.zeros((1, 64))
+    >>> image[0, 27] = 1
+    >>> blurred = blur(image, 2, np.random.default_rng(0))
+    >>> round(float(blurred.sum()), 3), float(blurred.max()) < 1
+    (1.0, True)
+    """
     from scipy.ndimage import gaussian_filter
 
     images = x.reshape(-1, 8, 8)
@@ -62,7 +73,11 @@ def blur(x: Array, severity: int, rng: np.random.Generator) -> Array:
 
 
 def dropout(x: Array, severity: int, rng: np.random.Generator) -> Array:
-    """Set each pixel to the smallest value of all with probability 0.08 * severity."""
+    """Set each pixel to the smallest value of all with probability 0.08 * severity.
+
+    >>> dropout(np.array([[3.0, 1.0]]), 13, np.random.default_rng(0))
+    array([[1., 1.]])
+    """
     return np.where(rng.random(x.shape) < 0.08 * severity, x.min(), x)
 
 
@@ -259,7 +274,13 @@ def make_example(
 def _prediction_files(
     root: Path, severities: Sequence[int], model: str, name: str, seed: int
 ) -> dict[Path, tuple[str, Shift, int]]:
-    """Return (dataset, shift, severity) by the path of each prediction file that one training of a model on data `name` makes."""
+    """Return (dataset, shift, severity) by the path of each prediction file that one training of a model on data `name` makes.
+
+    A path is ROOT/predictions/DATASET/MODEL/severity-S-seed-N.npz; the datasets and their shifts are those of SHIFTS[name].
+
+    >>> len(_prediction_files(Path("study"), [0, 1], "svm", "digits", 0)) == 2 * len(SHIFTS["digits"])
+    True
+    """
     return {
         root / "predictions" / dataset / model / f"severity-{severity}-seed-{seed}.npz": (dataset, shift, severity)
         for dataset, shift in SHIFTS[name].items()
@@ -268,7 +289,10 @@ def _prediction_files(
 
 
 def _train_model(task: tuple[Path, Sequence[int], str, str, int]) -> None:
-    """Fit one model on one dataset with one seed, in a worker, and write its predictions at every severity."""
+    """Fit one model on one dataset with one seed, in a worker, and write its predictions at every severity.
+
+    `task` is the arguments of `_prediction_files`. A file holds `logits`, logs of probabilities, and `labels` (int16).
+    """
     _, _, model_name, name, seed = task
     model = next(model for model in models() if model.name == model_name)
     data, conditions = load(name), _prediction_files(*task)

@@ -333,7 +333,7 @@ def _complete_columns(rows: Any) -> Any:
 
 
 def _refuse_duplicates(rows: Any) -> None:
-    """Refuse rows of which two have the same job, recalibrator, lens, selection and metric."""
+    """Raise InputError for rows of which two have the same job, recalibrator, lens, selection and metric; name the first."""
     duplicated = rows.filter(rows.select("job", "recalibrator", "lens", "selection", "metric").is_duplicated())
     if duplicated.height:
         row = duplicated.row(0, named=True)

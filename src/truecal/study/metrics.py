@@ -271,7 +271,13 @@ def _measure_classes(
 
 
 def _measure_profile(profile: tc.profile.Profile, metric: Metric, level: float | None) -> Measurement:
-    """Estimate a metric of one profile, with its interval unless `level` is None; NaN and the reason where rows are refused."""
+    """Estimate a metric of one profile, with its interval unless `level` is None; NaN and the reason where rows are refused.
+
+    >>> profile = tc.profile.Profile.from_arrays([0.2, 0.7], [0, 1])
+    >>> measured = _measure_profile(profile, parse_metric("ece-width-15-l1"), None)
+    >>> measured.value, measured.n, measured.low
+    (0.25, 2, None)
+    """
     n = _count_rows(profile)
     estimator = metric.estimator(level or 0.95)
     try:
@@ -285,12 +291,20 @@ def _measure_profile(profile: tc.profile.Profile, metric: Metric, level: float |
 
 
 def _limits(interval: Interval | None) -> tuple[float | None, float | None]:
-    """Return lower and upper limit of an interval; (None, None) for None."""
+    """Return lower and upper limit of an interval; (None, None) for None.
+
+    >>> _limits(Interval(0.1, 0.2, 0.95, "")), _limits(None)
+    ((0.1, 0.2), (None, None))
+    """
     return (None, None) if interval is None else (float(interval.low), float(interval.high))
 
 
 def _count_rows(profile: tc.profile.Profile) -> int:
-    """Return the number of rows of a profile: the sum of weights that are counts, else its length."""
+    """Return the number of rows of a profile: the sum of weights that are counts, else its length.
+
+    >>> _count_rows(tc.profile.Profile.from_arrays([0.2, 0.7], [0, 1]))
+    2
+    """
     return round(float(profile.total.max())) if profile.counted else profile.rows
 
 

@@ -45,7 +45,10 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def _read_covariates(document: Document) -> tuple[str, ...]:
-    """Read the names under `covariates`; add a problem for one that is a column of a store already, or no identifier."""
+    """Read the names under `covariates`; add a problem for one that is a column of a store already, or no identifier.
+
+    Without such a list there are none; names are returned as text, those with a problem too.
+    """
     listed = document.value.get("covariates") if isinstance(document.value, dict) else None
     covariates = tuple(map(str, listed)) if isinstance(listed, list) else ()
     for name in covariates:

@@ -43,7 +43,7 @@ class Rows:
         return 2 if self.outputs.ndim == 1 else self.outputs.shape[1]
 
     def select(self, mask: Mask) -> NDArray[Any]:
-        """Return the outputs of the rows in a mask, without a copy where it holds all rows."""
+        """Return the outputs of the rows in a mask (n,), without a copy where it holds all rows."""
         return self.outputs if mask.all() else self.outputs[mask]
 
     def predictions(self, mask: Mask, probs: NDArray[Any] | None = None) -> tc.Predictions:
@@ -134,7 +134,13 @@ def _read_table(path: Path, columns: FileColumns, labels_only: bool) -> _Content
 
 
 def class_named(word: object, preds: tc.Predictions | None) -> object:
-    """Return the class whose name has the text of `word` (YAML may read the name "1" as 1); `word` itself if there is none."""
+    """Return the class whose name has the text of `word` (YAML may read the name "1" as 1); `word` itself if there is none.
+
+    `preds` None, or a `word` of None, returns `word`.
+
+    >>> class_named(1, tc.Predictions.from_probs([[0.2, 0.8]], ["1"], classes=("0", "1")))
+    '1'
+    """
     if preds is None or word is None:
         return word
     return {str(name): name for name in preds.classes or range(preds.class_count)}.get(str(word), word)
@@ -220,7 +226,10 @@ def check_files(document: Document, sources: Sequence[PredictionFile], options: 
 
 
 def _describe_difference(header: _Header, other: _Header) -> str:
-    """Describe the difference of two files of the same dataset, severity and seed: in rows, classes or labels."""
+    """Describe the difference of two files of the same dataset, severity and seed: in rows, classes or labels.
+
+    Different numbers of rows or classes are named first; else the number of rows with different labels, and the first one.
+    """
     path, other_path = header.source.path, other.source.path
     dataset, severity, seed = header.source.rows_key
     models = f"models of dataset {dataset!r}, severity {severity:g}, seed {seed}"

@@ -283,7 +283,10 @@ def _digest(facts: object) -> str:
 
 
 def fingerprint(path: Path) -> tuple[int, ...]:
-    """Return size, time of the last write and time of the last change of status (ns) of a file; the last cannot be set back."""
+    """Return size, time of the last write and time of the last change of status (ns) of a file; the last cannot be set back.
+
+    Raises InputError if the file cannot be read.
+    """
     try:
         status = path.stat()
     except OSError as error:
@@ -376,7 +379,7 @@ def _measure_lenses(preds: tc.Predictions | None, job: Job) -> Iterator[tuple[st
 
 
 def make_lens(name: str, preds: tc.Predictions, options: Options) -> Lens:
-    """Make the lens of a name in a study file, such as "top-label", "class:NAME" or "grouping:NAME"."""
+    """Make the lens of a name in a study file: "class:NAME", "grouping:NAME" of `options`, or a word of `names.lens_named`."""
     if name.startswith("class:"):
         return tc.OneClass(class_named(name.removeprefix("class:"), preds))
     if name.startswith("grouping:"):
@@ -408,7 +411,10 @@ def _study_content(spec: Spec, jobs: Sequence[Job]) -> dict[str, Any]:
 
 
 def _evaluate_into_store(task: tuple[Job, Path]) -> str | None:
-    """Evaluate a job into the store in `task`, unless it is done; return None, or the reason why the file was refused."""
+    """Evaluate a job into the store in `task`, unless it is done; return None, or the reason why the file was refused.
+
+    `task` is (job, folder); fits are written to the folder "fits" in it.
+    """
     job, folder = task
     store = Store(folder)
     if not store.has(job.name):

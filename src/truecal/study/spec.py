@@ -38,7 +38,11 @@ class PredictionFile:
         return self.dataset, self.severity, self.seed
 
     def __str__(self) -> str:
-        """Write model and dataset, and severity and seed unless 0."""
+        """Write model and dataset, and severity and seed unless 0.
+
+        >>> str(PredictionFile(Path("a.npz"), 3, "svm", "digits", severity=2.0, seed=1))
+        "'svm' on 'digits', severity 2, seed 1"
+        """
         seed = f", seed {self.seed}" if self.seed else ""
         severity = f", severity {self.severity:g}" if self.severity else ""
         return f"{self.model!r} on {self.dataset!r}{severity}{seed}"
@@ -57,7 +61,11 @@ class FileColumns:
 
     @property
     def others(self) -> list[str]:
-        """Columns beside those of the outputs: label, then weight and cluster if there are any."""
+        """Columns beside those of the outputs: label, then weight and cluster if there are any.
+
+        >>> FileColumns("label", "p", "probs", weight="w").others
+        ['label', 'w']
+        """
         return [self.label, *(name for name in (self.weight, self.cluster) if name is not None)]
 
 

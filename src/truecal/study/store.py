@@ -83,7 +83,11 @@ class Store:
         self.folder = Path(folder)
 
     def __repr__(self) -> str:
-        """Return "Store(...)" with the folder."""
+        """Return "Store(...)" with the folder.
+
+        >>> Store("study")
+        Store('study')
+        """
         return f"Store({str(self.folder)!r})"
 
     # ------------------------------------------------------------------ reading
@@ -249,7 +253,11 @@ class Store:
         return table
 
     def _path(self, kind: str, job: str) -> Path:
-        """Return the file of one kind of table of a job."""
+        """Return the file of one kind of table of a job: FOLDER/KIND/JOB.parquet; whether it exists is not checked.
+
+        >>> Store("study")._path("results", "a1").as_posix()
+        'study/results/a1.parquet'
+        """
         return self.folder / kind / f"{job}.parquet"
 
     # ------------------------------------------------------------------ writing
@@ -305,7 +313,7 @@ class Store:
 
 
 def read_json(path: Path, remedy: str = "delete it and run the study again") -> Any:
-    """Read a JSON file; refuse a damaged one with a remedy."""
+    """Read a JSON file; raise FileError "PATH is damaged or cannot be read; REMEDY" for a missing or damaged one."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -313,7 +321,11 @@ def read_json(path: Path, remedy: str = "delete it and run the study again") -> 
 
 
 def make_table(columns: Mapping[str, str], rows: Records = ()) -> "polars.DataFrame":
-    """Make a polars table of records with the given columns and polars types; absent values are null, other fields dropped."""
+    """Make a polars table of records with the given columns and polars types; absent values are null, other fields dropped.
+
+    >>> make_table({"a": "Int64", "b": "String"}, [{"a": 1, "c": 2}]).rows()
+    [(1, None)]
+    """
     types = {
         name: pl.List(pl.Float32) if kind.startswith("List") else getattr(pl, kind) for name, kind in columns.items()
     }

@@ -303,7 +303,10 @@ def note_overlaps(table: Any, metric: str) -> list[str]:
 
 
 def note_few_models(table: Any) -> list[str]:
-    """Write notes on the datasets and severities of a table with fewer than 10 distinct models; [] if there are none."""
+    """Write notes on the datasets and severities of a table with fewer than 10 distinct models; [] if there are none.
+
+    A note is "N models say little about a correlation: ... (on DATASET at severity S)" (see `write_notes`).
+    """
     counts = table.group_by(*CONDITION).agg(models=pl.col("model").n_unique()).sort(*CONDITION)
     text = f"{{models}} models say little about a correlation: below {FEW} its interval is wide, below {MIN_MODELS} there is none"
     return write_notes(counts.filter(pl.col("models") < FEW), text)

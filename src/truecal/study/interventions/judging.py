@@ -32,7 +32,13 @@ class Number:
 
 
 def judge(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Number]:
-    """Compute every number of one model, with its value for labels drawn from the probabilities (generator of `seed`)."""
+    """Compute every number of one model, with its value for labels drawn from the probabilities (generator of `seed`).
+
+    >>> plan = LensPlan()
+    >>> preds = tc.Predictions.from_probs([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]] * 30, [1, 2] * 30)
+    >>> [(number.metric, round(number.value, 3)) for number in judge(preds, plan) if number.metric == "accuracy"]
+    [('accuracy', 0.5), ('accuracy', 0.5), ('accuracy', 1.0)]
+    """
     drawn = replace(preds, labels=draw_labels(preds.probs, np.random.default_rng(seed)))
     if_calibrated = {
         (number.lens, number.selection, number.metric): number.value

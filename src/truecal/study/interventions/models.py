@@ -44,7 +44,11 @@ class Training:
     seed: int
 
     def __str__(self) -> str:
-        """Write kind, strength (unless None) and seed, such as "mixup 0.2, seed 0"."""
+        """Write kind, strength (unless None) and seed, such as "mixup 0.2, seed 0".
+
+        >>> str(Training("mixup", 0.2, 0)), str(Training("base", None, 1))
+        ('mixup 0.2, seed 0', 'base, seed 1')
+        """
         return f"{self.kind}{'' if self.strength is None else f' {self.strength}'}, seed {self.seed}"
 
 
@@ -168,7 +172,11 @@ def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, InterventionData, dict
 
 
 def _read_logits(path: Path) -> dict[str, np.ndarray]:
-    """Read logits and labels of validation and test rows from a file; refuse missing ones and other shapes."""
+    """Read the arrays validation_logits, validation_labels, test_logits and test_labels of an .npz file, by name.
+
+    Logits are (n, classes), labels (n,) integers. Raises FileError for missing arrays and other shapes, and InputError
+    for logits that are not finite or labels that are no classes.
+    """
     arrays = files.read_arrays(path)
     missing = [name for name in _ARRAYS if name not in arrays]
     if missing:
@@ -203,7 +211,11 @@ def with_ensembles(plan: Plan, outputs: Mapping[Training, Outputs]) -> dict[Trai
 
 
 def _average_probs(logits: list[Logits]) -> Logits:
-    """Return the log of the mean softmax of several models' logits, each (n, classes); probabilities of 0 become 2e-308."""
+    """Return the log of the mean softmax of several models' logits, each (n, classes); probabilities of 0 become 2e-308.
+
+    >>> _average_probs([np.log([[0.2, 0.8]]), np.log([[0.4, 0.6]])])
+    array([[-1.2039728 , -0.35667494]], dtype=float32)
+    """
     probs = np.mean([tc.Predictions.from_logits(z, np.zeros(len(z), int)).probs for z in logits], axis=0)
     return np.log(np.maximum(probs, np.finfo(np.float64).tiny)).astype(np.float32)
 
@@ -241,7 +253,11 @@ class StrengthChoice:
 
 
 def write_strength(strength: Strength) -> str:
-    """Write a strength as text: a number as short as possible ("0.1", "2"), a name unchanged, "" for None."""
+    """Write a strength as text: a number as short as possible ("0.1", "2"), a name unchanged, "" for None.
+
+    >>> write_strength(0.1), write_strength(2.0), write_strength("temperature"), write_strength(None)
+    ('0.1', '2', 'temperature', '')
+    """
     return "" if strength is None else f"{strength:g}" if isinstance(strength, int | float) else strength
 
 
@@ -315,5 +331,9 @@ def _cross_fit(kind: str, strength: Strength, logits: Logits, labels: NDArray[np
 
 
 def _measure_validation(preds: tc.Predictions) -> tuple[float, float]:
-    """Compute the usual error (top label, 15 bins of equal width) and the accuracy of predictions."""
+    """Compute the usual error (top label, 15 bins of equal width) and the accuracy of predictions.
+
+    >>> _measure_validation(tc.Predictions.from_probs([[0.2, 0.8], [0.6, 0.4]], [1, 1]))
+    (0.4, 0.5)
+    """
     return float(TRADITIONAL(preds)), tc.scores.accuracy(preds)

@@ -218,7 +218,12 @@ class InterventionData:
 
 @lru_cache(1)  # a worker process trains many models on the same data
 def load_data(plan: DataPlan) -> InterventionData:
-    """Load the data and split it by the plan's seed, before digits are warped, so that no digit is in two parts (cached)."""
+    """Load the data and split it by the plan's seed, before digits are warped, so that no digit is in two parts (cached).
+
+    In a random order the first `plan.test` of the rows are the test part, the next `plan.validation` the validation part
+    and the remaining ones the training part. For the source "warped-digits" each row is warped as many times as COPIES says.
+    Raises InputError if a part has fewer than two rows.
+    """
     inputs, labels, classes = _digits()
     rng = np.random.default_rng(plan.seed)
     order = rng.permutation(len(labels))

@@ -65,7 +65,10 @@ def repeatable() -> Iterator[None]:
 
 
 def make_optimizer(model: Module, recipe: Recipe, steps: int) -> tuple[Any, Any]:
-    """Make torch's stochastic gradient descent, and the schedule whose rate falls to 0 along a half cosine of `steps` steps."""
+    """Make torch's stochastic gradient descent, and the schedule whose rate falls to 0 along a half cosine of `steps` steps.
+
+    Rate, momentum and weight decay are those of the recipe; at step t the rate is multiplied by (1 + cos(pi t / steps)) / 2.
+    """
     options = {"lr": recipe.learning_rate, "momentum": recipe.momentum, "weight_decay": recipe.weight_decay}
     optimizer = torch.optim.SGD(model.parameters(), **options)
     half_cosine = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: (1 + math.cos(math.pi * t / steps)) / 2)
@@ -153,7 +156,7 @@ def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0
 
 
 def logits_of(model: Module, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute the logits (n, classes) of a network in evaluation mode for inputs (n, ...)."""
+    """Compute the logits (n, classes) of a network in evaluation mode for inputs (n, ...), 1024 rows at a time."""
     with repeatable(), torch.no_grad():
         parts = [model(part) for part in torch.from_numpy(inputs).split(1024)]
     logits: NDArray[np.float32] = torch.cat(parts).numpy()
