@@ -1,5 +1,7 @@
 """The figures of a store: they draw from numbers alone where they can, and say why where they cannot."""
 
+from functools import cache
+
 import numpy as np
 import polars as pl
 import pytest
@@ -37,9 +39,15 @@ def evaluated(tmp_path_factory):
     return tc.study.Study.read(write_study(folder, more + models)).run(folder / "store", workers=1)
 
 
+@pytest.fixture(scope="module")
+def plotted(imported):
+    """Draw a figure of the imported numbers, once for all tests that look at it."""
+    return cache(lambda name, **options: draw_figure(imported, name, **options).plot())
+
+
 @pytest.mark.parametrize("name", FROM_NUMBERS)
-def test_figures_draw_from_measured_numbers(imported, name):
-    drawn = draw_figure(imported, name, covariate="data").plot()
+def test_figures_draw_from_measured_numbers(plotted, name):
+    drawn = plotted(name, **({"covariate": "data"} if name == "covariate" else {}))
     drawn.figure_.canvas.draw()
     assert drawn.frame().height > 0
     visible = [ax for ax in drawn.figure_.axes if ax.get_visible()]
@@ -53,8 +61,8 @@ def test_figures_draw_from_an_evaluated_study(evaluated, name):
     assert drawn.frame().height > 0
 
 
-def test_figure_1_draws_the_histogram_of_equal_width_bins(imported):
-    drawn = draw_figure(imported, "families").plot()
+def test_figure_1_draws_the_histogram_of_equal_width_bins(plotted):
+    drawn = plotted("families")
     widths = {round(bar.get_width(), 9) for ax in drawn.figure_.axes[1:] for bar in ax.patches}
     assert widths == {0.1}
 
@@ -69,16 +77,16 @@ def test_figure_5_has_a_row_of_errors_and_figure_8_five_rows_of_four_datasets(im
     }
 
 
-def test_figure_4_has_one_height_for_all_families(imported):
-    drawn = draw_figure(imported, "severities").plot()
+def test_figure_4_has_one_height_for_all_families(plotted):
+    drawn = plotted("severities")
     rows = [[ax.get_ylim() for ax in drawn.figure_.axes[start : start + 16]] for start in (0, 16)]
     assert all(len(set(row)) == 1 for row in rows)
     labels = {ax.get_ylabel().rpartition("\n")[2] for ax in drawn.figure_.axes if ax.get_ylabel()}
     assert labels == {"before recalibration", "after temperature"}
 
 
-def test_before_and_after_are_said_and_different(imported):
-    drawn = draw_figure(imported, "recalibration").plot()
+def test_before_and_after_are_said_and_different(plotted):
+    drawn = plotted("recalibration")
     titles = [ax.get_title() for ax in drawn.figure_.axes]
     assert titles == ["imagenet, before recalibration", "imagenet, after temperature"]
     means = dict(drawn.frame().group_by("recalibrator").agg(pl.col("value").mean()).iter_rows())
@@ -151,8 +159,8 @@ def test_what_cannot_be_drawn_says_why(imported, evaluated):
 
 
 @pytest.mark.parametrize("name", ["recalibration", "covariate", "severities", "natural"])
-def test_panels_that_share_an_axis_show_all_models(imported, name):
-    drawn = draw_figure(imported, name).plot()
+def test_panels_that_share_an_axis_show_all_models(plotted, name):
+    drawn = plotted(name)
     panels = [ax for ax in drawn.figure_.axes if ax.get_visible()]
     for ax in panels:
         bottom, top = ax.get_ylim()
@@ -164,8 +172,8 @@ def test_panels_that_share_an_axis_show_all_models(imported, name):
     assert all(label.startswith("Calibration error\n(ece-mass-100-l1)") for label in labels)
 
 
-def test_a_figure_of_one_panel_fits_a_column(imported):
-    assert draw_figure(imported, "temperatures").plot().figure_.get_size_inches()[0] == 3.25
+def test_a_figure_of_one_panel_fits_a_column(plotted):
+    assert plotted("temperatures").figure_.get_size_inches()[0] == 3.25
 
 
 def test_models_are_coloured_by_any_covariate(imported):
