@@ -135,7 +135,7 @@ class JudgedEstimate(Estimate):
         )
 
     def frame(self) -> Frame:
-        """Return one row: the columns of an Estimate, trusted, worth and accuracy."""
+        """Return one row: the columns of an Estimate, then trusted, worth and accuracy (of the judge, without its limits)."""
         return super().frame().with_columns(trusted=[self.trusted], worth=[self.worth], accuracy=[self.accuracy[0]])
 
 
@@ -174,7 +174,10 @@ class JudgedRows:
 
     @property
     def size(self) -> float:
-        """Effective number of independent trusted rows, at most the number of their clusters."""
+        """Effective number of independent trusted rows, at most the number of their clusters.
+
+        It is Kish's (sum w)^2 / sum w^2 of the weights of the trusted rows.
+        """
         n = float(kish(self.weights))
         return n if self.units is None else min(n, float(self.units.max() + 1))
 
@@ -311,7 +314,10 @@ class JudgedSeries:
 
     @property
     def judge_helps(self) -> bool:
-        """Whether the trusted labels with the judge are worth more than 1.05 times their number, and can show its mistakes."""
+        """Whether the trusted labels with the judge are worth more than 1.05 times their number, and can show its mistakes.
+
+        The latter needs trusted outcomes of both kinds (`JudgedRows.one_sided`).
+        """
         return self.worth > _MIN_WORTH * len(self.rows.trusted) and not self.rows.one_sided
 
     @property
@@ -462,7 +468,14 @@ def _fit_ridge(design: Float64s, outcomes: Float64s, weights: Float64s) -> Float
 
 
 def refuse_options(estimator: Estimator | None, lens: Lens | None) -> None:
-    """Raise InputError for an estimator other than RankSeries of norm 2 or a lens other than OneClass(); None is accepted."""
+    """Raise InputError for an estimator other than RankSeries of norm 2 or a lens other than OneClass(); None is accepted.
+
+    >>> refuse_options(RankSeries(), OneClass())
+    >>> refuse_options(RankSeries(norm=1), None)
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: with a judge the error is estimated by the default, tc.RankSeries(); leave out estimator=
+    """
     if estimator is not None and not (isinstance(estimator, RankSeries) and estimator.norm == 2):
         raise InputError("with a judge the error is estimated by the default, tc.RankSeries(); leave out estimator=")
     if lens is not None and lens != OneClass():

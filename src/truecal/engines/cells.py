@@ -80,12 +80,22 @@ def judge_rows(frame: Any, columns: SourceColumns, lens: Lens, *, selected: bool
 
 
 def _near_one(total: Any, tolerance: float) -> Any:
-    """Return an expression: whether a sum differs from 1 by at most the tolerance."""
+    """Return an expression: whether a sum differs from 1 by at most the tolerance.
+
+    >>> _near_one(np.array([1.01, 0.99, 1.2]), 0.02)
+    array([ True,  True, False])
+    """
     return (total >= 1.0 - tolerance) & (total <= 1.0 + tolerance)
 
 
 def _is_half_precision(p: Any) -> Any:
-    """Return an expression: whether a float64 probability has at most 11 significant bits."""
+    """Return an expression: whether a float64 probability has at most 11 significant bits, as a float16 has.
+
+    It is split by s = p HALF_SPLIT: the upper part s - (s - p) is p itself where the lower bits are all 0 (Dekker 1971).
+
+    >>> [_is_half_precision(p) for p in (0.25, 0.1, float(np.float16(0.1)))]
+    [True, False, True]
+    """
     split = p * validation.HALF_SPLIT
     return split - (split - p) == p
 

@@ -102,7 +102,11 @@ def _row_checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
 
 
 def _all_of(conditions: Iterable[Any]) -> Any:
-    """Combine conditions, at least one, by `and`."""
+    """Combine conditions, at least one, by `and`.
+
+    >>> _all_of([np.array([True, True]), np.array([True, False])])
+    array([ True, False])
+    """
     return reduce(lambda a, b: a & b, conditions)
 
 
@@ -212,7 +216,11 @@ class ColumnRequest:
 
     @property
     def predictions(self) -> str | Sequence[str]:
-        """The columns of predictions: `score`, `probs` or `logits`; refuse none or several of them."""
+        """The columns of predictions: `score`, `probs` or `logits`; refuse none or several of them.
+
+        >>> ColumnRequest("y", "p", None, None, None, (), None).predictions
+        'p'
+        """
         outputs = [output for output in (self.score, self.probs, self.logits) if output is not None]
         if len(outputs) != 1:
             raise InputError(
@@ -222,7 +230,11 @@ class ColumnRequest:
 
     @property
     def needed(self) -> list[str]:
-        """The columns of labels and, if given, weights."""
+        """The columns of labels and, if given, weights.
+
+        >>> ColumnRequest("y", "p", None, None, "w", (), None).needed
+        ['y', 'w']
+        """
         return [self.label, *([] if self.weights is None else [self.weights])]
 
 
@@ -347,7 +359,10 @@ def _refuse_empty(frame: Any) -> None:
 
 
 def _classes_in_lists(frame: Any, outputs: list[str]) -> int:
-    """Return the number of classes: the length of the first list; refuse several columns and no list."""
+    """Return the number of classes: the length of the first list; refuse several columns and no list.
+
+    Lists of other lengths are found later, row by row.
+    """
     if len(outputs) > 1:
         raise InputError(f"{len(outputs)} list columns match; name one column of lists, or plain columns")
     lists = frame.filter(~nw.col(outputs[0]).is_null())
@@ -438,7 +453,7 @@ def with_probs(frame: Any, columns: SourceColumns) -> tuple[Any, SourceColumns]:
 
 
 def _not_inf(z: Any) -> Any:
-    """Return an expression: the logit, NaN if it is inf or NaN."""
+    """Return an expression: the logit z, NaN where it is inf or NaN; -inf stays, the logit of probability 0."""
     return nw.when(z < np.inf).then(z).otherwise(z - z)
 
 

@@ -189,7 +189,11 @@ def measure_classes(
 
 
 def _estimator_at_level(estimator: Estimator | None, level: float) -> Estimator:
-    """Return the estimator, RankSeries() by default, with this level of its interval."""
+    """Return the estimator, RankSeries() by default, with this level of its interval.
+
+    >>> _estimator_at_level(None, 0.9).level
+    0.9
+    """
     return with_level(tc.RankSeries() if estimator is None else as_estimator(estimator), level)
 
 

@@ -96,7 +96,10 @@ def refuse_twice(files: Sequence[str]) -> None:
 
 
 def _data_files(folder: Path) -> list[str]:
-    """List the data files (by their ending) of a folder and its subfolders, following links but no loop of them."""
+    """List the data files (by their ending) of a folder and its subfolders, following links but no loop of them.
+
+    Paths are texts, in the order of `os.walk`; the kinds of files are `_FORMATS` (see `kind_by_name`).
+    """
     files, visited = [], set[str]()
     for parent, folders, names in walk(folder, followlinks=True):
         if realpath(parent) in visited:  # a link to a folder above it
@@ -239,7 +242,7 @@ def engine_errors(what: str) -> Iterator[None]:
 
 
 def frame_of(source: object) -> Any:
-    """Return a lazy narwhals frame over a frame of polars, DuckDB, Spark, Dask or one in memory; refuse anything else."""
+    """Return a lazy narwhals frame over a frame of polars, DuckDB, Spark, Dask or one in memory; raise InputError for others."""
     try:
         return nw.from_native(source).lazy()  # type: ignore[call-overload]
     except TypeError as error:

@@ -251,7 +251,7 @@ class Subgroups(Tabular):
         }
 
     def _headline(self) -> str:
-        """Write what was tested, such as "3 groups by site, 1 miscalibrated at 95%"."""
+        """Write what was tested, such as "3 groups by site, 1 miscalibrated at 95%"; columns are joined by " x "."""
         return f"{len(self.names)} groups by {' x '.join(self.by)}, {int(self.flagged.sum())} miscalibrated at {self.level:.0%}"
 
     def __str__(self) -> str:

@@ -278,7 +278,11 @@ class Audit(Tabular):
         return {**super().to_dict(), **plain({"passed": self.passed, "segments": segments, "overall": overall})}
 
     def summary(self) -> str:
-        """Return in words how many segments are miscalibrated, what was searched, and how many are beyond a tolerance."""
+        """Return in words how many segments are miscalibrated, what was searched, and how many are beyond a tolerance.
+
+        What was searched: number of segments, of columns each, of rows they have at least, of tests and of all rows. The last
+        sentence stands only with a tolerance and a segment that is listed.
+        """
         columns = f"{self.depth} column{'s' if self.depth > 1 else ''}"
         searched = f"{self.searched:,} segments of at least {self.min_rows:,} rows, by up to {columns}, were searched"
         text = f"{self._verdict()} {searched} ({self.tests:,} tests, n = {self.n:,})."

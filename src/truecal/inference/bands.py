@@ -57,6 +57,12 @@ class Band(Tabular):
         return Frame({"score": self.score, "low": self.low, "high": self.high})
 
     def __str__(self) -> str:
+        """Write level, number of scores and mean width in one line.
+
+        >>> half = np.array([0.5])
+        >>> print(Band(half, half - 0.25, half + 0.25, 0.9))
+        90% band of the calibration curve at 1 scores, 0.5 wide on average
+        """
         width = float(np.mean(self.high - self.low))
         return (
             f"{self.level:.0%} band of the calibration curve at {len(self.score)} scores, {width:.3g} wide on average"

@@ -292,7 +292,13 @@ class Comparison(Tabular):
         return replace(self, a=self.b, b=self.a, value_a=self.value_b, value_b=self.value_a, interval=interval)
 
     def row(self) -> dict[str, str | float]:
-        """Return names, difference, interval and p-values, as JSON and pages show them."""
+        """Return names, difference, interval and p-values, as JSON and pages show them.
+
+        >>> import truecal as tc
+        >>> y, p = [0, 1] * 50, np.linspace(0.1, 0.9, 100)
+        >>> list(tc.compare(y, p, p**2).row())
+        ['a', 'b', 'difference', 'low', 'high', 'p_value', 'adjusted_p']
+        """
         return {
             "a": self.a,
             "b": self.b,
@@ -304,11 +310,17 @@ class Comparison(Tabular):
         }
 
     def frame(self) -> Frame:
-        """Tabulate the comparison: both errors, their difference, its interval and p-values."""
+        """Tabulate the comparison: both errors, their difference, its interval and p-values.
+
+        >>> import truecal as tc
+        >>> y, p = [0, 1] * 50, np.linspace(0.1, 0.9, 100)
+        >>> tc.compare(y, p, p**2).frame().columns
+        ('a', 'b', 'difference', 'low', 'high', 'p_value', 'adjusted_p', 'value_a', 'value_b', 'n')
+        """
         return Frame.from_records([{**self.row(), "value_a": self.value_a, "value_b": self.value_b, "n": self.n}])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values."""
+        """Return the fields as plain values, with "difference"; the estimator as text."""
         return {**super().to_dict(), "difference": self.difference, "estimator": repr(self.estimator)}
 
     def __str__(self) -> str:

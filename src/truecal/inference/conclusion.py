@@ -513,7 +513,12 @@ class Conclusion(Tabular):
 
     @property
     def headline(self) -> str:
-        """The verdict in a few words."""
+        """The verdict in a few words.
+
+        With a tolerance "Within tolerance", "Outside tolerance", "Groups differ: 1 of 3 groups outside tolerance", "Not enough
+        data" or, where miscalibration is shown, "Miscalibrated, size uncertain". Without one "Miscalibrated" or
+        "No miscalibration shown".
+        """
         if self.verdict in ("within", "outside"):
             return f"{self.verdict.capitalize()} tolerance"
         if self.verdict == "groups differ":
@@ -524,7 +529,11 @@ class Conclusion(Tabular):
 
     @property
     def sentence(self) -> str:
-        """The verdict with the numbers behind it, in one to three sentences."""
+        """The verdict with the numbers behind it, in one to three sentences.
+
+        First the error with its interval, and how it compares with the tolerance; then, where that is undecided, what else shows
+        miscalibration; then a sentence on the groups if there are any.
+        """
         if self.tolerance is None:
             return f"The {self.metric} is {self._size()}."
         tolerance = f"the tolerance of {100 * self.tolerance:g} points"
@@ -625,7 +634,7 @@ class Conclusion(Tabular):
     # ------------------------------------------------------------------ renderings
 
     def frame(self) -> Frame:
-        """Return one row: the verdict and the numbers behind it."""
+        """Return one row: verdict, tolerance, value, low, high, level, p_value, direction, n, lens."""
         numbers = ("verdict", "tolerance", "value", "low", "high", "level", "p_value", "direction", "n", "lens")
         return Frame.from_records([{name: getattr(self, name) for name in numbers}])
 
@@ -688,7 +697,10 @@ class Conclusion(Tabular):
         return parts
 
     def _evidence(self) -> list[str]:
-        """List in words what shows that the scores are not calibrated: test and slope of all rows, and the number of groups."""
+        """List in words what shows that the scores are not calibrated: test and slope of all rows, and the number of groups.
+
+        The last has the form "2 of 5 groups"; [] if nothing shows it.
+        """
         groups = len(self._miscalibrated_groups())
         return [*self._evidence_of_all_rows(), *([f"{groups} of {len(self.groups)} groups"] if groups else [])]
 

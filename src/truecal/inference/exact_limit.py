@@ -512,7 +512,7 @@ class NullTerms:
 
     @property
     def _is_normal(self) -> bool:
-        """Whether there are more than 200 outputs, so that T is taken as normal."""
+        """Whether there are more than 200 outputs (_MANY), so that T is taken as normal."""
         return len(self.s) > _MANY
 
     @cached_property
@@ -522,7 +522,10 @@ class NullTerms:
         return self.weight * mean, self.weight**2 * variance
 
     def _normal_tail(self, mean: float, variance: float) -> float:
-        """Return P(T <= observed) by the normal distribution of this mean and `spread` times this variance."""
+        """Return P(T <= observed) by the normal distribution of this mean and `spread` times this variance.
+
+        With variance 0 it is 1 if the mean is at most the observed T, else 0.
+        """
         from scipy.special import ndtr
 
         if variance <= 0:

@@ -264,7 +264,12 @@ def measure(
 
 
 def default_estimator(lens: Lens | None) -> Estimator:
-    """Return the estimator where none is asked for: GeneralizedECE for a lens on several probabilities, else the rank series."""
+    """Return the estimator where none is asked for: GeneralizedECE for a lens on several probabilities, else the rank series.
+
+    >>> import truecal as tc
+    >>> type(default_estimator(tc.TopK(3))).__name__, type(default_estimator(None)).__name__
+    ('GeneralizedECE', 'RankSeries')
+    """
     return GeneralizedECE() if lens is not None and lens.several else RankSeries()
 
 

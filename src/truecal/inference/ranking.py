@@ -51,7 +51,11 @@ class RankingConclusion(Tabular):
 
     @property
     def headline(self) -> str:
-        """The verdict in a few words."""
+        """The verdict in a few words.
+
+        With a gate "No model is worse than REFERENCE by more than LIMIT" or "A is (may be) worse than ..."; without one
+        "Significant differences" or "No significant difference from the best" (or from the reference).
+        """
         if self.worst is not None and self.max_increase is not None:
             limit = f"{self.reference} by more than {self.max_increase:g}"
             if self.passed:
@@ -130,11 +134,14 @@ class RankingConclusion(Tabular):
         return f"{comparison.a if comparison.difference < 0 else comparison.b} is better calibrated"
 
     def frame(self) -> Frame:
-        """Return a table with one row per pair."""
+        """Return a table with one row per pair: a, b, difference, low, high, p_value, adjusted_p and the finding in words."""
         return Frame.from_records({**pair.row(), "finding": self.finding(pair)} for pair in self.comparisons)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all facts and words as plain values, as `--json` prints them under "conclusion"."""
+        """Return all facts and words as plain values, as `--json` prints them under "conclusion".
+
+        Keys are ranking, worse, better, level, reference, max_increase, headline, sentence, gate, passed and worst (a name).
+        """
         facts = ("ranking", "worse", "better", "level", "reference", "max_increase")
         properties = ("headline", "sentence", "gate", "passed")
         worst = None if self.worst is None else self.worst.a

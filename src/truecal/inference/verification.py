@@ -243,7 +243,7 @@ class Verification(Tabular):
         return {**super().to_dict(), "further": self.further}
 
     def frame(self) -> Frame:
-        """Return one row: the verdict, its threshold, the estimated error with its limits, and what is assumed."""
+        """Return one row: verdict, threshold, level, value (the error), low, high, n, lens, and `assumes` as one text."""
         names = ("verdict", "threshold", "level", "value", "low", "high", "n", "lens")
         return Frame.from_records([{n: getattr(self, n) for n in names} | {"assumes": "; ".join(self.assumes)}])
 
@@ -408,7 +408,11 @@ def verify(
 
 
 def _is_few(profile: Profile) -> bool:
-    """Decide whether distinct outputs have at least `_ROWS_PER_OUTPUT` rows each on average."""
+    """Decide whether distinct outputs have at least `_ROWS_PER_OUTPUT` rows each on average.
+
+    >>> _is_few(Profile.from_arrays([0.5] * 100, [0, 1] * 50)), _is_few(Profile.from_arrays([0.25, 0.5], [0, 1]))
+    (True, False)
+    """
     return int(profile.distinct[0]) * _ROWS_PER_OUTPUT <= float(profile.total[0])
 
 

@@ -296,7 +296,11 @@ class Bounds(_EstimatorMeasure):
     level: float
 
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
-        """Return estimates, lower and upper limits of a batch, shape (3, batch)."""
+        """Return estimates, lower and upper limits of a batch, shape (3, batch).
+
+        Limits are those that the estimator has in closed form at `level`; else each dataset is resampled, with a generator of its
+        own that is spawned from `seed`.
+        """
         estimate = with_level(self.estimator, self.level)(profile)
         if estimate.interval is not None:
             numbers = (estimate.value, estimate.interval.low, estimate.interval.high)
@@ -326,7 +330,9 @@ class PValue(_EstimatorMeasure):
     resamples: int = 199
 
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
-        """Return the p-values of a batch, shape (1, batch)."""
+        """Return the p-values of a batch, shape (1, batch): those of the estimator's test by `resamples`, with a generator of
+        `seed`.
+        """
         return self.estimator.test(profile, resamples=self.resamples, rng=np.random.default_rng(seed)).p_value[None, :]
 
 
@@ -647,7 +653,11 @@ def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
 
 
 def all_estimators() -> dict[str, Estimator]:
-    """Return the ten estimators that trials compare by default, by name: of norm 2 and with 15 bins where there is a choice."""
+    """Return the ten estimators that trials compare by default, by name: of norm 2 and with 15 bins where there is a choice.
+
+    >>> list(all_estimators())[:3], len(all_estimators())
+    (['RankSeries', 'DebiasedECE', 'SweepECE'], 10)
+    """
     return {
         "RankSeries": tc.RankSeries(norm=2),
         "DebiasedECE": tc.DebiasedECE(bins=15, norm=2),

@@ -582,7 +582,13 @@ class GroupedLens(Lens):
         return self.lens.shares(self._names(preds))
 
     def describe(self, preds: Predictions) -> str:
-        """Describe the second lens and the groups, such as "top label of 3 groups", and the selection of rows if there is one."""
+        """Describe the second lens and the groups, such as "top label of 3 groups", and the selection of rows if there is one.
+
+        >>> import truecal as tc
+        >>> preds = tc.Predictions.from_probs([[0.2, 0.5, 0.3]], [1])
+        >>> tc.Grouping({"low": [0, 1], "high": [2]}).then(tc.TopLabel()).describe(preds)
+        'top label of 2 groups'
+        """
         chosen = "" if self.select is None else f", where {self.select}"
         return f"{self.lens.describe(self._names(preds))} of {len(self.grouping.groups)} groups{chosen}"
 

@@ -16,7 +16,11 @@ _HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo")
 
 
 def _bar_style(index: int) -> dict[str, Any]:
-    """Return `color`, `hatch` and `edgecolor` of a bar by its index; 49 indices in a row give different colours or hatches."""
+    """Return `color`, `hatch` and `edgecolor` of a bar by its index; 49 indices in a row give different colours or hatches.
+
+    >>> _bar_style(0)["color"] == _bar_style(7)["color"], _bar_style(0)["hatch"] == _bar_style(7)["hatch"]
+    (True, False)
+    """
     # hatches move on by one in every cycle of colours
     cycle, count = index // len(_COLOURS), len(_COLOURS)
     return {"color": _COLOURS[index % count], "hatch": _HATCHES[(index + cycle) % count], "edgecolor": "white"}

@@ -114,7 +114,7 @@ class Display(ABC):
         return self.plot(ax) if plot else self
 
     def _columns(self, *names: str) -> list[list[Any]]:
-        """Return columns by name as lists of Python values."""
+        """Return columns of `frame()` by name as lists of Python values, in the order of `names`."""
         return [self._frame[name].tolist() for name in names]
 
     def _series(self, name: str) -> Iterator[tuple[Any, NDArray[np.intp], dict[str, Any]]]:

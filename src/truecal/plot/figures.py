@@ -271,7 +271,11 @@ def choose_clean(store: Any, frame: Any, name: str | None) -> str:
 
 
 def _rows_unshifted(table: Any, dataset: str) -> Any:
-    """Return the rows of a table that are of a dataset at severity 0."""
+    """Return the rows of a table that are of a dataset at severity 0.
+
+    >>> _rows_unshifted(pl.DataFrame({"dataset": ["a", "a", "b"], "severity": [0, 1, 0]}), "a").rows()
+    [('a', 0)]
+    """
     return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == 0))
 
 
@@ -416,7 +420,11 @@ def _draw_covariate(data: FigureData, table: Any, name: str, colours: dict[Any, 
 
 
 def _level_colours(levels: Sequence[Any]) -> dict[Any, Any]:
-    """Return by level an RGBA colour of the map viridis, evenly spaced from its first (first level) to its last colour."""
+    """Return by level an RGBA colour of the map viridis, evenly spaced from its first (first level) to its last colour.
+
+    >>> [round(float(colour[1]), 2) for colour in _level_colours([0, 1]).values()]
+    [0.0, 0.91]
+    """
     import matplotlib
 
     return dict(zip(levels, matplotlib.colormaps["viridis"](np.linspace(0, 1, max(len(levels), 2))), strict=False))

@@ -170,12 +170,23 @@ class AgreementDisplay(Display):
     needed = ("metric_a", "metric_b", "tau")
 
     def names(self) -> list[str]:
-        """Return the names of all metrics in alphabetical order."""
+        """Return the names of all metrics in alphabetical order.
+
+        >>> from truecal.table import Frame
+        >>> AgreementDisplay(Frame({"metric_a": ["ece"], "metric_b": ["brier"], "tau": [0.5]})).names()
+        ['brier', 'ece']
+        """
         first, second = self._columns("metric_a", "metric_b")
         return sorted({*first, *second})
 
     def table(self) -> Float64s:
-        """Return tau as a symmetric matrix (metrics, metrics) in the order of `names()`, 1 on the diagonal, NaN without a tau."""
+        """Return tau as a symmetric matrix (metrics, metrics) in the order of `names()`, 1 on the diagonal, NaN without a tau.
+
+        >>> from truecal.table import Frame
+        >>> AgreementDisplay(Frame({"metric_a": ["ece"], "metric_b": ["brier"], "tau": [0.5]})).table()
+        array([[1. , 0.5],
+               [0.5, 1. ]])
+        """
         names = self.names()
         matrix = np.where(np.eye(len(names), dtype=bool), 1.0, np.nan)
         for a, b, tau in zip(*self._columns("metric_a", "metric_b", "tau"), strict=True):

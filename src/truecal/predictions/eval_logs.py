@@ -556,7 +556,13 @@ def _from_agreement(frame: Any) -> Any:
 
 
 def _find_column(frame: Any, names: Sequence[str], what: str) -> str:
-    """Return the first column of the frame with one of these lower-case names; refuse if none, `what` names its contents."""
+    """Return the first column of the frame with one of these lower-case names; raise InputError if none, `what` names its
+    contents.
+
+    >>> from types import SimpleNamespace
+    >>> _find_column(SimpleNamespace(columns=["A", "Label"]), ("target", "label"), "the label")
+    'Label'
+    """
     matches = [name for name in frame.columns if name.lower() in names]
     if not matches:
         raise InputError(

@@ -53,7 +53,13 @@ MARGIN = 2**30  # by choice: bytes of memory beyond the limit of what is unpacke
 
 
 def existing_file(path: str | Path) -> Path:
-    """Return the path of an existing file; refuse a folder or a missing file, with similar names beside it."""
+    """Return the path of an existing file; raise FileError for a folder or a missing file, with similar names beside it.
+
+    >>> existing_file("")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.FileError: the name of the file is empty (is a shell variable unset?)
+    """
     if not str(path):
         raise FileError("the name of the file is empty (is a shell variable unset?)")
     file = Path(path)
@@ -208,7 +214,7 @@ def damaged_zip() -> tuple[type[Exception], ...]:
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an npz file, by name, without pickle; refuse a file that is damaged or too large unpacked."""
+    """Read all arrays of an npz file, by name, without pickle; raise FileError for one that is damaged or too large unpacked."""
     file = existing_file(path)
     try:
         refuse_large_archive(file)
@@ -359,7 +365,12 @@ def _infer_type(pl: Any, column: Any, *, commas: bool, strip: bool) -> Any:
 
 
 def _convert_booleans(pl: Any, frame: Any) -> Any:
-    """Convert columns whose values are all the words true and false (in any case, or null) to booleans."""
+    """Convert columns whose values are all the words true and false (in any case, or null) to booleans.
+
+    >>> import polars
+    >>> _convert_booleans(polars, polars.DataFrame({"a": ["true", "FALSE", None], "b": ["true", "no", "no"]})).dtypes
+    [Boolean, String]
+    """
     columns = (frame[name].str.to_lowercase() for name, dtype in frame.schema.items() if dtype == pl.String)
     return frame.with_columns(
         c == "true" for c in columns if c.drop_nulls().is_in(("true", "false")).all() and c.count()
@@ -486,7 +497,10 @@ def _refuse_json_values(file: Path, data: bytes) -> None:
 
 
 def _refuse_values(file: Path, count: int, value_bytes: int) -> None:
-    """Refuse text of so many values that parsing them takes more than 1 GiB of memory beyond `unpacked_limit`."""
+    """Raise FileError for text of so many values that parsing them takes more than 1 GiB of memory beyond `unpacked_limit`.
+
+    The memory is taken as `count` times `value_bytes`; the message names the variable that raises the limit.
+    """
     size, memory = file.stat().st_size, count * value_bytes
     if memory > unpacked_limit(size) + MARGIN:
         raise FileError(

@@ -347,7 +347,12 @@ def _build_predictions(table: "nw.DataFrame[Any]", choice: frames.ColumnChoice, 
 
 
 def _distinct_values(labels: Any) -> set[object]:
-    """Return the distinct values of a column without missing ones."""
+    """Return the distinct values of a column without missing ones.
+
+    >>> import polars
+    >>> _distinct_values(polars.Series(["a", None, "a"]))
+    {'a'}
+    """
     return {value for value in labels.unique().to_list() if not is_missing(value)}
 
 
@@ -410,7 +415,13 @@ def _are_class_names(table: "nw.DataFrame[Any]", label: str, outputs: str | Sequ
 
 
 def _score_like(table: "nw.DataFrame[Any]", names: Sequence[str]) -> list[str]:
-    """Return the float columns whose values all lie in [0, 1] or are NaN, at least one of them not a whole number."""
+    """Return the float columns whose values all lie in [0, 1] or are NaN, at least one of them not a whole number.
+
+    >>> import narwhals as nw, polars
+    >>> table = nw.from_native(polars.DataFrame({"p": [0.5, 1.0], "y": [0.0, 1.0], "t": [0.5, 3.0]}), eager_only=True)
+    >>> _score_like(table, ["p", "y", "t"])
+    ['p']
+    """
     columns = [name for name in names if table[name].dtype.is_float()]
     values = {name: table[name].drop_nulls().to_numpy() for name in columns}
     return [

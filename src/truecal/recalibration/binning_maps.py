@@ -342,7 +342,7 @@ class SharedBinning(ScoreRecalibrator):
     multiclass: Multiclass = field(default="shared", init=False)
 
     def _check_params(self) -> None:
-        """Refuse a number of bins outside 1 to 1024."""
+        """Raise InputError for a number of bins that is no whole number from 1 to 1024, and what `Recalibrator` refuses."""
         super()._check_params()
         options.whole(self.bins, "bins", 1, 2 * _MAX_CUT_CELLS)
 

@@ -331,7 +331,13 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Recalibrate checked outputs (n, K) to probabilities (n, K), with operations of `export.OPERATIONS` alone."""
 
     def _state(self) -> dict[str, Any]:
-        """Return what was learned by name, without "_", as plain numbers and lists; infinite numbers are left out."""
+        """Return what was learned by name, without "_", as plain numbers and lists; infinite numbers are left out.
+
+        >>> import truecal as tc
+        >>> fitted = tc.recalibration.TemperatureScaling().fit([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1])
+        >>> list(fitted._state())
+        ['temperature']
+        """
         values = {name: serialization.to_json(getattr(self, f"{name}_")) for name in self._learned}
         return {name: value for name, value in values.items() if value != np.inf}
 
@@ -619,7 +625,12 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @classmethod
     def _subclasses(cls) -> dict[str, type[Self]]:
-        """Return this class, unless it is abstract, and all derived from it, directly or not, by name."""
+        """Return this class, unless it is abstract, and all derived from it, directly or not, by name.
+
+        >>> import truecal as tc
+        >>> list(tc.recalibration.TemperatureScaling._subclasses())
+        ['TemperatureScaling']
+        """
         kinds = {} if isabstract(cls) else {cls.__name__: cls}
         for child in cls.__subclasses__():
             kinds |= child._subclasses()
@@ -642,7 +653,13 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return recalibrator
 
     def _fit_to_json(self) -> dict[str, Any]:
-        """Return what `fit` set: {"columns": number of columns of X, "classes": their names, "learned": `_state`}."""
+        """Return what `fit` set: {"columns": number of columns of X, "classes": their names, "learned": `_state`}.
+
+        >>> import truecal as tc
+        >>> fitted = tc.recalibration.TemperatureScaling().fit([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1])
+        >>> fitted._fit_to_json()["columns"], fitted._fit_to_json()["classes"]
+        (2, [0, 1])
+        """
         return {
             "columns": int(self.n_features_in_),
             "classes": serialization.to_json(self.order_.columns),
