@@ -141,7 +141,11 @@ class Frame:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns, in order."""
+        """Names of the columns, in order.
+
+        >>> Frame({"a": [1], "b": ["x"]}).columns
+        ('a', 'b')
+        """
         return tuple(self._columns)
 
     @overload
@@ -149,7 +153,12 @@ class Frame:
     @overload
     def __getitem__(self, key: int) -> dict[str, Any]: ...
     def __getitem__(self, key: str | int) -> Column | dict[str, Any]:
-        """Return the column of a name, or the row at a position as a dict by column name."""
+        """Return the column of a name, or the row at a position as a dict by column name; raise InputError for an unknown name.
+
+        >>> table = Frame({"a": [1, 2], "b": ["x", "y"]})
+        >>> table["a"], table[-1]
+        (array([1, 2]), {'a': 2, 'b': 'y'})
+        """
         if isinstance(key, str):
             if key not in self._columns:
                 raise InputError(f"there is no column {key!r}; the columns are {', '.join(self.columns) or 'none'}")
@@ -230,7 +239,11 @@ class Frame:
         return Frame({**self._columns, **columns})
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return columns by name as lists of Python values, missing ones as they are stored (None or NaN)."""
+        """Return columns by name as lists of Python values, missing ones as they are stored (None or NaN).
+
+        >>> Frame({"a": [1, 2], "b": ["x", None]}).to_dict()
+        {'a': [1, 2], 'b': ['x', None]}
+        """
         return {name: values.tolist() for name, values in self._columns.items()}
 
     # ------------------------------------------------------------------ as something else
@@ -248,7 +261,13 @@ class Frame:
         return pandas.DataFrame({name: values.copy() for name, values in self._columns.items()})
 
     def to_text(self) -> str:
-        """Return all rows as text, the names first, in left-aligned columns two spaces apart; floats to four significant digits."""
+        """Return all rows as text, the names first, in left-aligned columns two spaces apart; floats to four significant digits.
+
+        >>> print(Frame({"name": ["x", "long"], "value": [0.123456, 2.0]}).to_text())
+        name  value
+        x     0.1235
+        long  2
+        """
         return "\n".join(_align_cells(self._cells()))
 
     def to_markdown(self) -> str:
@@ -265,7 +284,17 @@ class Frame:
         return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
     def to_latex(self) -> str:
-        """Return a LaTeX tabular with the rules of booktabs, numbers to the right; text is escaped."""
+        r"""Return a LaTeX tabular with the rules of booktabs, numbers to the right; text is escaped.
+
+        >>> print(Frame({"name": ["50 %"], "value": [0.5]}).to_latex())
+        \begin{tabular}{lr}
+        \toprule
+        name & value \\
+        \midrule
+        50 \% & 0.5 \\
+        \bottomrule
+        \end{tabular}
+        """
         header, *rows = ([_escape_latex(_one_line(cell)) for cell in row] for row in self._cells())
         kinds = "".join("r" if values.dtype.kind in "iuf" else "l" for values in self._columns.values())
         lines = [f"\\begin{{tabular}}{{{kinds}}}", "\\toprule", f"{' & '.join(header)} \\\\", "\\midrule"]
@@ -328,7 +357,11 @@ class Frame:
         return write_whole(file, writers[file.suffix]())
 
     def _cells(self) -> list[list[str]]:
-        """Return header and rows as text, a list per row: floats with four significant digits, None as ""."""
+        """Return header and rows as text, a list per row: floats with four significant digits, None as "".
+
+        >>> Frame({"a": [0.123456, 2.0]})._cells()
+        [['a'], ['0.1235'], ['2']]
+        """
         return [list(self.columns), *([_cell_text(value) for value in row.values()] for row in self)]
 
     def __repr__(self) -> str:
@@ -450,12 +483,20 @@ def _to_column(values: Iterable[Any], name: str) -> Column:
 
 
 def _python_value(value: Any) -> Any:
-    """Return the Python value of a numpy scalar; other values unchanged."""
+    """Return the Python value of a numpy scalar; other values unchanged.
+
+    >>> _python_value(np.float64(0.5)), _python_value("a")
+    (0.5, 'a')
+    """
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _equal_columns(first: Column, second: Column) -> bool:
-    """Whether two columns have one length and equal values, NaN equal to NaN; types do not count (1 equals 1.0 and True)."""
+    """Whether two columns have one length and equal values, NaN equal to NaN; types do not count (1 equals 1.0 and True).
+
+    >>> _equal_columns(np.array([1.0, np.nan]), np.array([1.0, np.nan])), _equal_columns(np.array([1]), np.array([2]))
+    (True, False)
+    """
 
     def equal(a: Any, b: Any) -> bool:
         """Whether two values are equal, or both NaN."""
@@ -468,14 +509,22 @@ def _equal_columns(first: Column, second: Column) -> bool:
 
 
 def _cell_text(value: object) -> str:
-    """Return a cell as text: a float with four significant digits, None as ""."""
+    """Return a cell as text: a float with four significant digits, None as "".
+
+    >>> _cell_text(0.123456), _cell_text(None), _cell_text(12345)
+    ('0.1235', '', '12345')
+    """
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _one_line(cell: str) -> str:
-    """Join the lines of text by spaces, control characters escaped: a line break would end the row of a table."""
+    r"""Join the lines of text by spaces, control characters escaped: a line break would end the row of a table.
+
+    >>> _one_line("a\nb")
+    'a b'
+    """
     return " ".join(map(printable, cell.splitlines()))
 
 
@@ -491,12 +540,20 @@ def markdown_text(text: str) -> str:
 
 
 def _escape_latex(cell: str) -> str:
-    """Escape the special characters of LaTeX, such as % and _, in a text."""
+    r"""Escape the special characters of LaTeX, such as % and _, in a text.
+
+    >>> print(_escape_latex("50 % of a_b"))
+    50 \% of a\_b
+    """
     return "".join(_LATEX.get(character, character) for character in cell)
 
 
 def _quote_formula(value: object) -> object:
-    """Prefix text that a spreadsheet would evaluate (=, +, -, @, ...) with a quote; return other values unchanged."""
+    """Prefix text that a spreadsheet would evaluate (=, +, -, @, ...) with a quote; return other values unchanged.
+
+    >>> _quote_formula("=1+1"), _quote_formula("a"), _quote_formula(-1)
+    ("'=1+1", 'a', -1)
+    """
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
@@ -512,7 +569,15 @@ _TABLE_WRITERS = {
 
 
 def check_table(path: str | Path) -> str:
-    """Return the name of the polars method that writes a table to a file, by its ending; refuse all but csv, jsonl and parquet."""
+    """Return the name of the polars method that writes a table to a file, by its ending; refuse all but csv, jsonl and parquet.
+
+    >>> check_table("a.csv"), check_table("a.parquet")
+    ('write_csv', 'write_parquet')
+    >>> check_table("a.xlsx")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.InputError: a.xlsx: unknown kind of file; write to .csv, .parquet or .jsonl
+    """
     file = Path(path)
     if file.suffix.lower() not in _TABLE_WRITERS:
         raise InputError(f"{file.name}: unknown kind of file; write to .csv, .parquet or .jsonl")
@@ -547,7 +612,11 @@ def write_table(frame: Any, path: str | Path) -> Path:
 
 
 def _align_cells(cells: list[list[str]]) -> list[str]:
-    """Pad the cells of each column to equal width, control characters escaped; return one line per row."""
+    """Pad the cells of each column to equal width, control characters escaped; return one line per row.
+
+    >>> _align_cells([["name", "n"], ["a", "10"]])
+    ['name  n', 'a     10']
+    """
     cells = [list(map(printable, row)) for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -128,7 +128,11 @@ def _write_temporary(file: BinaryIO, content: Content, before: os.stat_result | 
 
 
 def _bytes_of(content: Content) -> bytes:
-    """Return content as bytes: text as UTF-8, bytes as they are, and of a function what it writes into a buffer."""
+    """Return content as bytes: text as UTF-8, bytes as they are, and of a function what it writes into a buffer.
+
+    >>> _bytes_of("a"), _bytes_of(b"a"), _bytes_of(lambda stream: stream.write(b"b"))
+    (b'a', b'a', b'b')
+    """
     if callable(content):  # into memory: writers of npz and Parquet seek, which a pipe cannot
         content(buffer := io.BytesIO())
         return buffer.getvalue()
@@ -136,14 +140,26 @@ def _bytes_of(content: Content) -> bytes:
 
 
 def _resolve_target(path: str | os.PathLike[str]) -> Path:
-    """Return the absolute path with symbolic links resolved; refuse an empty one."""
+    """Return the absolute path with symbolic links resolved; refuse an empty one.
+
+    >>> _resolve_target("a.csv").is_absolute()
+    True
+    >>> _resolve_target("")
+    Traceback (most recent call last):
+        ...
+    truecal.errors.FileError: the name of the file to write is empty (is a shell variable unset?)
+    """
     if not os.fspath(path):
         raise FileError("the name of the file to write is empty (is a shell variable unset?)")
     return Path(os.path.realpath(path))
 
 
 def _is_stream(path: str | os.PathLike[str]) -> bool:
-    """Whether the path is a device or a pipe, such as /dev/null or /dev/stdout; False if it does not exist."""
+    """Whether the path is a device or a pipe, such as /dev/null or /dev/stdout; False if it does not exist.
+
+    >>> _is_stream("there/is/no/such/file")
+    False
+    """
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -152,7 +168,12 @@ def _is_stream(path: str | os.PathLike[str]) -> bool:
 
 
 def _check_replaceable(target: Path) -> os.stat_result | None:
-    """Return the status of the file to be replaced, None if there is none; refuse folders, devices, read-only and others' files."""
+    """Return the status of the file to be replaced, None if there is none.
+
+    Raises FileError for folders, devices, read-only files and, unless for root, those of other users.
+
+    >>> _check_replaceable(Path("there is no such file"))
+    """
     try:
         state = target.lstat()
     except FileNotFoundError:

@@ -204,7 +204,11 @@ class Estimate(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, as `truecal measure --json` has it."""
+        """Return everything as plain values, as `truecal measure --json` has it.
+
+        Keys are "metric", the fields, "estimator" as {"name", "options"}, and "bins" as a list of rows of the table of bins, or
+        None.
+        """
         options = plain(self.estimator)
         return {
             "metric": self.metric,
@@ -214,7 +218,7 @@ class Estimate(Tabular):
         }
 
     def _headline(self) -> str:
-        """Return the text of the estimate without its warnings."""
+        """Return the text of the estimate without its warnings, which tables show below."""
         return str(self.replace(warnings=()))
 
     def replace(self, **changes: Any) -> Estimate:
@@ -315,7 +319,7 @@ class Estimates(Tabular):
         return Frame.from_records(rows).with_columns(options=options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all estimates as plain values."""
+        """Return all estimates as plain values: {"estimates": [`Estimate.to_dict` of each]}."""
         return {"estimates": [estimate.to_dict() for estimate in self.each]}
 
     def __str__(self) -> str:

@@ -362,7 +362,12 @@ class DirichletECE(PairEstimator):
         return lens or Canonical()
 
     def measure_rows(self, sample: Sample, rng: np.random.Generator) -> Estimate:
-        """Measure the sample in blocks of at most 2000 rows with the bandwidth of the first one; warn of the missing interval."""
+        """Measure the sample in blocks of at most 2000 rows with the bandwidth of the first one; warn of the missing interval.
+
+        In each row the outcome rates are estimated as means of the outcomes of the other rows of its block, weighted by a
+        Dirichlet
+        kernel; the power is the mean over rows of sum |rate - probability|^norm / 2.
+        """
         parts = list(blocks(sample, rng))
         bandwidth = self.bandwidth or _likeliest_bandwidth(parts[0][0])
         total = 0.0
@@ -415,7 +420,12 @@ def _normalised_kernel(log: Float64s) -> Float64s:
 
 
 def _likeliest_bandwidth(probs: Float64s) -> float:
-    """Choose, of 13 bandwidths from 0.001 to 1, that of the highest leave-one-out likelihood of the predictions (n, events)."""
+    """Choose, of 13 bandwidths from 0.001 to 1, that of the highest leave-one-out likelihood of the predictions (n, events).
+
+    >>> probs = np.linspace(0.2, 0.8, 50)
+    >>> round(_likeliest_bandwidth(np.column_stack([1 - probs, probs])), 4)
+    0.0178
+    """
     likelihoods = []
     for h in _BANDWIDTHS:
         log_density = logsumexp(_log_kernel(probs, float(h)), axis=1)
@@ -756,7 +766,12 @@ class KernelError(PairEstimator):
         return "none"
 
     def measure_rows(self, sample: Sample, rng: np.random.Generator) -> Estimate:
-        """Average the U-statistics of blocks of at most 2000 rows; with interval, p-value by redraws, and bandwidth."""
+        """Average the U-statistics of blocks of at most 2000 rows; with interval, p-value by redraws, and bandwidth.
+
+        The kernel of two rows is exp(-distance / bandwidth). The variance is that of the mean of the blocks, sum of their
+        variances
+        over blocks^2; the p-value is (1 + redraws whose mean reaches the power) / (1 + redraws).
+        """
         bandwidth = self.bandwidth or median_distance(sample, rng)
         powers, variances, redrawn = [], [], []
         for probs, residual in blocks(sample, rng):

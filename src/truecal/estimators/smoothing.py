@@ -327,7 +327,11 @@ class SmoothECE(Estimator):
 
 
 def _rows(profile: Profile) -> Iterator[tuple[Float64s, Float64s, Float64s]]:
-    """Yield scores, residuals (c - y) w, and weights w of each dataset, shape (rows,) each."""
+    """Yield scores, residuals (c - y) w, and weights w of each dataset, shape (rows,) each.
+
+    >>> [rows for scores in _rows(Profile.from_arrays([0.25, 0.5], [0, 1])) for rows in scores]
+    [array([0.25, 0.5 ]), array([ 0.25, -0.5 ]), array([1., 1.])]
+    """
     weights = np.ones((1, profile.rows)) if profile.weights is None else profile.weights
     for c, y, w in zip(
         *(np.broadcast_to(a, (profile.batch, profile.rows)) for a in (profile.scores, profile.outcomes, weights)),

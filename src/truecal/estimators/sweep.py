@@ -216,7 +216,11 @@ def _rates_rise(weight: Float64s, ones: Float64s, numbers: NDArray[np.intp]) -> 
 
 
 def _warnings(profile: Profile, count: NDArray[np.intp]) -> tuple[str, ...]:
-    """Return warnings for a single distinct score and for a sweep that stopped at one bin."""
+    """Return warnings for a single distinct score and for a sweep that stopped at one bin.
+
+    >>> _warnings(Profile.from_arrays([0.5, 0.5], [0, 1]), np.array([1]))[0][:20]
+    'all scores are equal'
+    """
     if (profile.distinct == 1).any():
         return ("all scores are equal, so there is a single bin and the value is only |mean score - mean outcome|",)
     if (count == 1).any():

@@ -185,17 +185,32 @@ class Selection:
 def _join_conditions(
     join: Callable[[Any, Any], Any], first: Callable[[Rows], Any], second: Callable[[Rows], Any], rows: Rows
 ) -> Any:
-    """Evaluate two conditions on the rows and join them by `join`, & or | row by row."""
+    """Evaluate two conditions on the rows and join them by `join`, & or | row by row.
+
+    >>> from operator import and_
+    >>> _join_conditions(and_, lambda p: p > 0.2, lambda p: p < 0.8, np.array([0.1, 0.5, 0.9]))
+    array([False,  True, False])
+    """
     return join(first(rows), second(rows))
 
 
 def _negate(condition: Callable[[Rows], Any], rows: Rows) -> Any:
-    """Evaluate the opposite of a condition, row by row."""
+    """Evaluate the opposite of a condition, row by row.
+
+    >>> from truecal.predictions.predictions import Predictions
+    >>> rows = RowsInMemory(Predictions.from_probs([0.2, 0.8], [0, 1]))
+    >>> _negate(lambda rows: rows.output(None) > 0.5, rows)
+    array([ True, False])
+    """
     return rows.others(condition(rows))
 
 
 def _within(values_of: Callable[[Rows], Any], low: float, high: float, closed: Closed, rows: Rows) -> Any:
-    """Evaluate low <= values <= high, strictly at an end that is not closed; values are an array or an expression of an engine."""
+    """Evaluate low <= values <= high, strictly at an end that is not closed; values are an array or an expression of an engine.
+
+    >>> _within(lambda rows: rows, 0.2, 0.5, "left", np.array([0.1, 0.2, 0.5]))
+    array([False,  True, False])
+    """
     values = values_of(rows)
     above = values >= low if closed in ("both", "left") else values > low
     below = values <= high if closed in ("both", "right") else values < high
@@ -203,7 +218,11 @@ def _within(values_of: Callable[[Rows], Any], low: float, high: float, closed: C
 
 
 def _select_interval(what: str, values_of: Callable[[Rows], Any], low: float, high: float, closed: Closed) -> Selection:
-    """Return the selection of rows with values between low and high; `what` names the values: "what in [low, high)"."""
+    """Return the selection of rows with values between low and high; `what` names the values: "what in [low, high)".
+
+    >>> print(_select_interval("score", lambda rows: rows, 0.2, 0.5, "left"))
+    score in [0.2, 0.5)
+    """
     options.choice(closed, ("both", "left", "right", "neither"), "closed")
     opening = "[" if closed in ("both", "left") else "("
     closing = "]" if closed in ("both", "right") else ")"
@@ -269,7 +288,12 @@ def by_label(*names: object) -> Selection:
 
 
 def output(preds: Predictions, class_name: object = None) -> Floats:
-    """Return the probability of one class; without a class that of the positive of two classes, else of the most probable."""
+    """Return the probability of one class; without a class that of the positive of two classes, else of the most probable.
+
+    >>> from truecal.predictions.predictions import Predictions
+    >>> output(Predictions.from_probs([[0.2, 0.5, 0.3]], [1])), output(Predictions.from_probs([0.2], [0]), 0)
+    (array([0.5]), array([0.8]))
+    """
     if class_name is None:
         return preds.class_probs(1) if preds.class_count == 2 else preds.probs.max(axis=1)
     return preds.class_probs(preds.class_index(class_name))
@@ -328,7 +352,12 @@ def by_output(class_name: object = None, low: float = 0.0, high: float = 1.0, *,
 
 
 def column(preds: Predictions, name: str) -> NDArray[Any]:
-    """Return a further column of the predictions by name, shape (n,); refuse an unknown one or one of several dimensions."""
+    """Return a further column of the predictions by name, shape (n,); refuse an unknown one or one of several dimensions.
+
+    >>> from truecal.predictions.predictions import Predictions
+    >>> column(Predictions.from_probs([0.2, 0.8], [0, 1], columns={"site": ["a", "b"]}), "site").tolist()
+    ['a', 'b']
+    """
     if name not in preds.columns:
         names = ", ".join(map(str, preds.columns)) or "none; pass columns={...} to Predictions"
         raise InputError(f"there is no column {name!r}; the columns are {names}")
@@ -339,13 +368,23 @@ def column(preds: Predictions, name: str) -> NDArray[Any]:
 
 
 def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
-    """Return the names of the groups of a column, by ascending value, "missing" last, and each row's position in them, (n,)."""
+    """Return the names of the groups of a column, by ascending value, "missing" last, and each row's position in them, (n,).
+
+    >>> from truecal.predictions.predictions import Predictions
+    >>> categories(Predictions.from_probs([0.2, 0.8, 0.5], [0, 1, 1], columns={"site": ["b", "a", "b"]}), "site")
+    (['a', 'b'], array([1, 0, 1]))
+    """
     values, codes = group_values(preds, name)
     return _value_names(values), codes
 
 
 def group_values(preds: Predictions, name: str) -> tuple[list[Any], Indices]:
-    """Return the distinct values of a column as values of groups, ascending, None last, and each row's position in them, (n,)."""
+    """Return the distinct values of a column as values of groups, ascending, None last, and each row's position in them, (n,).
+
+    >>> from truecal.predictions.predictions import Predictions
+    >>> group_values(Predictions.from_probs([0.2, 0.8], [0, 1], columns={"age": [40, 30]}), "age")
+    ([30, 40], array([1, 0]))
+    """
     values, codes = validation.distinct(column(preds, name), f"column {name!r}")
     values, positions = _distinct_objects([group_value(value, name) for value in values])
     return values, positions[codes]

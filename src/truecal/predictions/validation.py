@@ -129,7 +129,11 @@ def _is_number(value: object) -> bool:
 
 
 def spells_number(value: object) -> bool:
-    """Whether a value is text that spells a finite number."""
+    """Whether a value is text that spells a finite number.
+
+    >>> spells_number("1e3"), spells_number("nan"), spells_number("a"), spells_number(1.0)
+    (True, False, False, False)
+    """
     try:
         return isinstance(value, str) and bool(np.isfinite(float(value)))
     except ValueError:
@@ -814,7 +818,10 @@ def warn_of_probabilities(logits: Floats) -> None:
 
 
 def refuse_other_order(**arguments: object) -> None:
-    """Refuse pandas objects with the same index in another order: rows are paired by position."""
+    """Raise InputError for pandas objects with the same index in another order: rows are paired by position.
+
+    Each argument is compared with the one before it; objects without an index, and other indexes, pass.
+    """
     indexed: list[tuple[str, Any]] = []
     for name, value in arguments.items():
         if hasattr(value, "iloc"):

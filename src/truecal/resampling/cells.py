@@ -79,7 +79,11 @@ def share_scores(profile: Profile) -> Iterator[tuple[slice, Profile]]:
 
 
 def refuse_batch(profile: Profile) -> None:
-    """Refuse a batch: datasets are resampled one at a time."""
+    """Raise InputError for a batch: datasets are resampled one at a time.
+
+    >>> from truecal.profile import Profile
+    >>> refuse_batch(Profile.from_arrays([0.5], [0]))
+    """
     check_profile(profile)
     if profile.batch != 1:
         raise InputError(f"one dataset is needed, not a batch of {profile.batch}; take them one at a time")

@@ -55,7 +55,13 @@ class Units:
         return cls(of_row, count, sample.unit)
 
     def refuse_one(self) -> None:
-        """Raise InputError where there is a single unit: it gives no variance between units."""
+        """Raise InputError where there is a single unit: it gives no variance between units.
+
+        >>> Units(np.zeros(3, int), 1, "clusters").refuse_one()
+        Traceback (most recent call last):
+            ...
+        truecal.errors.InputError: one cluster gives no variance between clusters; give at least two
+        """
         if self.count < 2:
             noun = "cluster" if self.kind == "clusters" else "row"
             raise InputError(f"one {noun} gives no variance between {noun}s; give at least two")
@@ -69,7 +75,11 @@ class Units:
         return unit_counts(self.count + 2, resamples, rng)
 
     def grouped(self, limit: int) -> "Units":
-        """Join units by their number modulo `limit`, to at most `limit` units; independent units stay independent."""
+        """Join units by their number modulo `limit`, to at most `limit` units; independent units stay independent.
+
+        >>> Units(np.arange(5), 5, "rows").grouped(2).of_row
+        array([0, 1, 0, 1, 0])
+        """
         return self if self.count <= limit else Units(self.of_row % limit, limit, self.kind)
 
 
@@ -191,5 +201,10 @@ def incidence(profile: Profile, unit: Indices, count: int, max_cells: int) -> tu
 
 
 def one_sided(profile: Profile) -> bool:
-    """Return whether all outcomes of a profile are the same."""
+    """Return whether all outcomes of a profile are the same.
+
+    >>> from truecal.profile import Profile
+    >>> one_sided(Profile.from_arrays([0.2, 0.5], [1, 1])), one_sided(Profile.from_arrays([0.2, 0.5], [0, 1]))
+    (True, False)
+    """
     return bool((profile.outcomes == profile.outcomes[0, 0]).all())

@@ -656,7 +656,13 @@ class ScoreDecomposition(Tabular):
     n: int
 
     def frame(self) -> Frame:
-        """Return one row each for score, miscalibration, discrimination, uncertainty: part, value, low, high."""
+        """Return one row each for score, miscalibration, discrimination, uncertainty: part, value, low, high.
+
+        >>> import truecal as tc
+        >>> preds = tc.Predictions.from_probs([0.2, 0.8, 0.6, 0.4], [0, 1, 1, 0])
+        >>> tc.scores.decompose_score(preds).frame()["part"].tolist()
+        ['score', 'miscalibration', 'discrimination', 'uncertainty']
+        """
         parts = ("score", "miscalibration", "discrimination", "uncertainty")
         rows = [dict(zip(("value", "low", "high"), getattr(self, part), strict=True)) for part in parts]
         return Frame.from_records([{"part": part, **row} for part, row in zip(parts, rows, strict=True)])

@@ -532,5 +532,9 @@ def _decode(kind: Any, value: Any) -> Any:
 
 @lru_cache
 def _field_types(kind: type) -> tuple[Any, ...]:
-    """Return the types of the fields of a dataclass, in their order."""
+    """Return the types of the fields of a dataclass, in their order.
+
+    >>> _field_types(Line)[:2]
+    (<class 'int'>, <class 'str'>)
+    """
     return tuple(get_type_hints(kind)[item.name] for item in fields(kind))

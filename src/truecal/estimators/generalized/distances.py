@@ -204,7 +204,11 @@ class TotalVariation(Distance):
     """
 
     def __str__(self) -> str:
-        """Return "total variation"."""
+        """Return "total variation".
+
+        >>> str(TotalVariation())
+        'total variation'
+        """
         return "total variation"
 
     def between(self, gap: Float64s, outcome: Float64s, event: int) -> Float64s:

@@ -198,7 +198,11 @@ def _signed_power(fit: SeriesFit, norm: float) -> Float64s:
 
 
 def _warnings(profile: Profile, *, one_score: bool) -> tuple[str, ...]:
-    """Return warnings for fewer than 50 rows, and for a single distinct score if `one_score`."""
+    """Return warnings for fewer than 50 rows, and for a single distinct score if `one_score`.
+
+    >>> _warnings(Profile.from_arrays([0.5] * 60, [0, 1] * 30), one_score=True)
+    ('all scores are equal, so only the mean score is judged, against the mean outcome',)
+    """
     notes = []
     if profile.size.min() < _FEW_ROWS:
         notes.append(f"only {profile.size.min():g} rows: the interval is wide and may cover less than stated")

@@ -221,6 +221,9 @@ class JointSigns:
         self._flipped += share * flipped
 
     def p_value(self) -> float:
-        """Compute the p-value of calibration in all datasets: (1 + flips that reach the statistic) / (1 + flips)."""
+        """Compute the p-value of calibration in all datasets: (1 + flips that reach the statistic) / (1 + flips).
+
+        A flip within the rounding of the statistic reaches it.
+        """
         limit = self._statistic - _ROUNDING * abs(self._statistic)
         return (1 + int(np.count_nonzero(self._flipped >= limit))) / (1 + len(self._flipped))
