@@ -7,7 +7,7 @@ from scipy.stats import binomtest
 import truecal as tc
 from truecal.inference.measurement import _counted_bins
 from truecal.resampling import columns
-from truecal.resampling.columns import mass_bins
+from truecal.resampling.columns import cell_edges, mass_bins
 
 
 def drawn(rng, probs):
@@ -188,3 +188,8 @@ def test_rows_sorted_by_label_say_the_same(always, estimator):
     assert drawn.p_value == ordered.p_value == 0.001
     length = drawn.interval.high - drawn.interval.low
     assert ordered.interval.high - ordered.interval.low == pytest.approx(length, rel=0.25)
+
+
+def test_pooled_cells_have_about_equal_mass():
+    edges = cell_edges(np.random.default_rng(0).random((20_000, 2)), 8)
+    np.testing.assert_allclose(edges, np.arange(1, 8) / 8, atol=0.01)

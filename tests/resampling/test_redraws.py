@@ -1,14 +1,24 @@
 """Redraws under calibration and sign flips: their distributions, and when they stop."""
 
+from itertools import product
+
 import numpy as np
 import pytest
-from scipy.stats import ks_2samp
+from scipy.stats import ks_2samp, norm
 
 import truecal as tc
 from truecal.estimators.rank_series.basis import coefficient_covariance, rank_basis, rank_cells
 from truecal.estimators.rank_series.tests import smooth_test_statistic, smooth_tests
-from truecal.resampling.draws import NORMAL_VARIANCE, NullDistribution, label_ends, redraw_labels, redraw_ones
-from truecal.resampling.sign_flips import flip_sums
+from truecal.resampling.draws import (
+    NORMAL_VARIANCE,
+    LinearRedraws,
+    NullDistribution,
+    label_ends,
+    redraw_labels,
+    redraw_ones,
+    redraw_test,
+)
+from truecal.resampling.sign_flips import flip_sums, sign_flip_test
 from truecal.special import positive
 
 SHAPES = {
@@ -146,3 +156,42 @@ def test_statistics_that_agree_to_rounding_count_as_equal(scale):
     rng = np.random.default_rng(0)
     assert null.p_value(scale * (1 + 1e-14), 199, rng) == 1.0
     assert null.p_value(scale * (1 + 1e-9), 199, rng) == 1 / 200
+
+
+def surplus(profile):
+    """How far the sum of the outcomes of every dataset is from its expectation."""
+    whole = profile.whole()
+    return np.abs(profile.sums("y", whole) - profile.sums("c", whole))[:, 0]
+
+
+@pytest.mark.parametrize("weights", [None, [1, 1, 2, 0, 1, 3, 1, 1, 0, 1, 2, 1, 1, 1, 1, 2]])
+def test_sign_flips_of_few_units_are_those_of_all_signs(weights):
+    rng = np.random.default_rng(0)
+    c, units = rng.random(16), np.arange(16) // 2
+    y = (rng.random(16) < c).astype(int)
+    (sample,) = tc.OneClass().samples(tc.Predictions.from_probs(c, y, clusters=units, weights=weights))
+    result = sign_flip_test(sample.profile, surplus, resamples=1999)
+    sums = np.bincount(units, (y - c) * (1 if weights is None else np.array(weights)))
+    flipped = [abs(sums @ signs) for signs in product((-1, 1), repeat=len(sums))]
+    assert result.statistic[0] == pytest.approx(abs(sums.sum()))
+    share = np.mean(np.array(flipped) >= abs(sums.sum()) - 1e-12)
+    assert result.p_value[0] == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 1999) + 1e-3)
+
+
+@pytest.mark.parametrize("score", [0.2, 0.7])
+def test_redraws_of_a_large_cell_have_its_variance(score):
+    n = 5000
+    y = np.arange(n) < round(n * score + 1.5 * np.sqrt(n * score * (1 - score)))
+    result = redraw_test(tc.profile.Profile.from_arrays(np.full(n, score), y), surplus, resamples=1999)
+    assert result.p_value[0] == pytest.approx(2 * norm.sf(1.5), abs=0.035)
+
+
+def test_every_redraw_of_small_cells_is_drawn():
+    counts, scores = np.array([3.0, 4.0]), np.array([0.3, 0.6])
+    drawn = LinearRedraws(counts, scores, counts * scores * (1 - scores), np.eye(2)).draw(50, np.random.default_rng(0))
+    assert (drawn != 0).all()  # no number of ones is 0.9 or 2.4
+
+
+def test_a_statistic_of_zero_is_reached_by_zeros():
+    null = NullDistribution(lambda redraws, rng: np.zeros(redraws))
+    assert null.p_value(0.0, 199, np.random.default_rng(0)) == 1.0
