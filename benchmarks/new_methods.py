@@ -16,23 +16,24 @@ import numpy.typing as npt
 from scipy.special import expit, logit, ndtri
 
 import truecal as tc
+from truecal.scores import decisions
 
 Array = npt.NDArray[np.float64]
 World = tuple[Callable[[int, np.random.Generator], Array], Callable[[Array], Array]]  # scores, and P(y = 1 | score)
 POPULATION = 400_000
-THRESHOLDS = np.arange(2, 100, 4) / 100
+THRESHOLDS = np.array([0.03, 0.08, 0.14, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.93, 0.97])
+DRAWS = 200  # of decision losses: half as many as by default, for speed
+CLUSTER = 5  # rows, whose outcomes have a latent correlation of one half
 WORDS = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.0])
+EIGHT_WORDS = np.array([0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.96])
+EIGHT_SHARES = [0.2, 0.2, 0.15, 0.1, 0.1, 0.1, 0.1, 0.05]
+STEPS = np.array([0.1, 0.3, 0.35, 0.8, 0.85])
 FIVE_WORDS = np.array([0.55, 0.7, 0.8, 0.9, 0.97])
 
 
 def temper(c: Array, slope: float, shift: float = 0.0) -> Array:
     """Change scores on the logit scale."""
     return np.asarray(expit(slope * logit(np.clip(c, 1e-9, 1 - 1e-9)) + shift))
-
-
-def draw_mixture(rows: int, rng: np.random.Generator) -> Array:
-    """Draw scores, half of Beta(8, 2) and half of Beta(2, 8)."""
-    return np.where(rng.random(rows) < 0.5, rng.beta(8, 2, rows), rng.beta(2, 8, rows))
 
 
 def step(c: Array) -> Array:
@@ -58,24 +59,17 @@ JUDGED: dict[str, World] = {
 }
 DECIDED: dict[str, World] = {
     "calibrated, even": (lambda k, r: r.random(k), lambda c: c),
-    "calibrated, rare": (lambda k, r: r.beta(0.5, 2, k), lambda c: c),
-    "calibrated, skewed": (lambda k, r: r.beta(4, 1, k), lambda c: c),
-    "even, c^1.5": (lambda k, r: r.random(k), lambda c: c**1.5),
-    "overconfident": (lambda k, r: r.beta(0.6, 0.6, k), lambda c: temper(c, 0.5)),
-    "shifted": (lambda k, r: r.beta(1, 3, k), lambda c: temper(c, 1.0, -0.7)),
-    "slightly overconfident": (lambda k, r: r.beta(2, 2, k), lambda c: temper(c, 0.8)),
-    "skewed, 0.85 c": (lambda k, r: r.beta(5, 0.4, k), lambda c: 0.85 * c),
-    "step": (lambda k, r: r.random(k), step),
-    "saturated": (lambda k, r: r.beta(0.3, 0.3, k), lambda c: temper(c, 0.6, 0.3)),
-    "ten words": (lambda k, r: r.choice(np.arange(1, 11) / 11, k), lambda c: c**1.4),
-    "underconfident": (lambda k, r: r.beta(3, 3, k), lambda c: temper(c, 1.8)),
-    "rare, 0.5 c": (lambda k, r: r.beta(0.6, 8, k), lambda c: 0.5 * c),
-    "calibrated, two-sided": (lambda k, r: r.beta(0.4, 0.4, k), lambda c: c),
-    "calibrated, very rare": (lambda k, r: r.beta(0.6, 8, k), lambda c: c),
-    # The following are not among the worlds that anything was chosen on.
-    "tilted": (lambda k, r: r.beta(2, 5, k), lambda c: temper(c, 1.4, 0.2)),
-    "mixture": (draw_mixture, lambda c: 0.1 + 0.8 * c),
-    "calibrated, mixture": (draw_mixture, lambda c: c),
+    "calibrated, rare": (lambda k, r: r.beta(0.6, 9, k), lambda c: c),
+    "calibrated, saturated": (lambda k, r: r.beta(0.25, 0.35, k), lambda c: c),
+    "calibrated, clusters": (lambda k, r: r.beta(1.5, 2, k), lambda c: c),
+    "rare, too low": (lambda k, r: r.beta(0.7, 10, k), lambda c: temper(c, 1, 0.6)),
+    "saturated": (lambda k, r: r.beta(0.25, 0.25, k), lambda c: temper(c, 0.5, -0.2)),
+    "normal logits": (lambda k, r: expit(1.2 * r.standard_normal(k)), lambda c: temper(c, 0.7, 0.2)),
+    "clusters": (lambda k, r: r.random(k), lambda c: temper(c, 0.6)),
+    "steps": (lambda k, r: r.random(k), lambda c: STEPS[np.minimum((5 * c).astype(int), 4)]),
+    "eight words": (lambda k, r: r.choice(EIGHT_WORDS, k, p=EIGHT_SHARES), lambda c: 0.1 + 0.7 * c),
+    "strongly overconfident": (lambda k, r: expit(3 * r.standard_normal(k)), lambda c: temper(c, 0.35)),
+    "shifted": (lambda k, r: r.beta(2, 4, k), lambda c: c**1.3),
 }
 JUDGES = ("0.7", "0.9", "0.98", "biased", "by score", "noise")
 SIZES = ((100, 1000), (300, 5000), (1000, 50_000))
@@ -91,21 +85,16 @@ def draw_verdicts(kind: str, y: Array, c: Array, rng: np.random.Generator) -> Ar
 
 
 def judge_cell(world: str, size: str, kind: str, datasets: int) -> dict[str, float]:
-    """Measure coverage of 90 % intervals, width relative to the trusted labels alone, and the rate of rejection at 5 %.
-
-    Datasets whose trusted labels are all the same, which are refused, are drawn again.
-    """
+    """Measure coverage of 90 % intervals, width relative to the trusted labels alone, and the rate of rejection at 5 %."""
     scores, curve = JUDGED[world]
     n, rows = map(int, size.split("/"))
     population = scores(POPULATION, np.random.default_rng(1))
     true, rng = float(np.sqrt(np.mean((curve(population) - population) ** 2))), np.random.default_rng(7)
     answers: list[list[float]] = []
-    while len(answers) < datasets:
+    for _ in range(datasets):
         c = scores(rows, rng)
         y = (rng.random(rows) < curve(c)).astype(float)
         verdicts, trusted = draw_verdicts(kind, y, c, rng), rng.choice(rows, n, replace=False)
-        if np.ptp(y[trusted]) == 0:
-            continue
         labels = np.full(rows, np.nan)
         labels[trusted] = y[trusted]
         both = tc.calibration_error(labels, c, judge=verdicts, level=0.9)
@@ -124,24 +113,43 @@ def judge_cell(world: str, size: str, kind: str, datasets: int) -> dict[str, flo
     }
 
 
+def draw_outcomes(rates: Array, clusters: npt.NDArray[np.intp] | None, rng: np.random.Generator) -> Array:
+    """Draw outcomes with the given rates, independent or correlated within clusters."""
+    if clusters is None:
+        return (rng.random(len(rates)) < rates).astype(float)
+    shared = rng.standard_normal(clusters.max() + 1)[clusters]
+    return (np.sqrt(0.5) * (shared + rng.standard_normal(len(rates))) < ndtri(rates)).astype(float)
+
+
+def true_losses(world: str) -> Array:
+    """Compute what the best cut saves at every threshold, in a population of 400,000 rows."""
+    scores, curve = DECIDED[world]
+    population = np.sort(scores(POPULATION, np.random.default_rng(1)))
+    rates, is_cut = curve(population), np.concatenate([[True], population[1:] > population[:-1], [True]])
+    losses = []
+    for t, position in zip(THRESHOLDS, np.searchsorted(population, THRESHOLDS), strict=True):
+        savings = np.concatenate([np.cumsum((rates - t)[::-1])[::-1], [0.0]]) / len(population)
+        losses.append(savings[is_cut].max() - savings[position])
+    return np.array(losses)
+
+
 def decision_cell(world: str, size: str, _: str, datasets: int) -> dict[str, float]:
     """Measure how often the 95 % band holds the whole curve of losses, and how often the test rejects at 5 %."""
     scores, curve = DECIDED[world]
-    population = scores(POPULATION, np.random.default_rng(1))
-    gain = curve(population) - THRESHOLDS[:, None]
-    true, rng = (
-        (np.maximum(gain, 0) - gain * (population >= THRESHOLDS[:, None])).mean(axis=1),
-        np.random.default_rng([20261118, int(size)]),
-    )
-    answers = []
+    n, true = int(size), true_losses(world)
+    rng = np.random.default_rng([n, 771, list(DECIDED).index(world)])
+    clusters, answers = np.arange(n) // CLUSTER if "clusters" in world else None, []
+    decisions._REDRAWS = DRAWS
     for k in range(datasets):
-        c = scores(int(size), rng)
-        loss = tc.decision_loss(rng.random(len(c)) < curve(c), c, THRESHOLDS, rng=k + 5000)
+        c = scores(n, rng)
+        y = draw_outcomes(curve(c), clusters, rng)
+        loss = tc.decision_loss(y, c, THRESHOLDS, clusters=clusters, rng=k)
         assert isinstance(loss, tc.scores.DecisionLoss)
         below, above = (loss.low <= true + 1e-9).all(), (loss.high >= true - 1e-9).all()
         points = (loss.point_low <= true + 1e-9) & (loss.point_high >= true - 1e-9)
-        answers.append([below and above, not below, loss.p_value <= 0.05, points.mean(), (loss.high - loss.low).mean()])
-    names = ("coverage", "above", "rejected", "pointwise", "width")
+        width, bias = (loss.high - loss.low).mean(), (loss.loss - true).mean()
+        answers.append([below and above, not below, not above, loss.p_value <= 0.05, points.mean(), width, bias])
+    names = ("coverage", "above", "below", "rejected", "pointwise", "width", "bias")
     return {"true": float(true.max()), **dict(zip(names, np.mean(answers, axis=0).tolist(), strict=True))}
 
 
@@ -165,7 +173,7 @@ def multilabel_cell(world: str, size: str, _: str, datasets: int) -> dict[str, f
 
 CELLS: dict[str, tuple[Callable[..., dict[str, float]], list[tuple[str, str, str]]]] = {
     "judge": (judge_cell, [(w, f"{n}/{rows}", j) for n, rows in SIZES for j in JUDGES for w in JUDGED]),
-    "decision": (decision_cell, [(w, n, "") for n in ("500", "2000") for w in DECIDED]),
+    "decision": (decision_cell, [(w, n, "") for n in ("300", "1000", "5000") for w in DECIDED]),
     "multilabel": (multilabel_cell, [(w, n, "") for n in ("300x5", "400x20") for w in ("class-wise", "pooled")]),
 }
 

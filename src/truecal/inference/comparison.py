@@ -618,7 +618,7 @@ def _measure_predictions(
     models: dict[str, Any] = {}
     if judged:
         models = {name: series.side for name, series in judged.items()}
-        method = f"{engine} of {'rows' if data[first].clusters is None else 'clusters'} with a judge"
+        method = f"{engine} of {'rows' if data[first].clusters is None else 'clusters'} with a judge; trusted labels must be a random sample"
     else:
         units = _units(data, lenses, key, draws)
         one_dataset = all(lenses[name].shares(preds) is None for name, preds in data.items())
@@ -694,8 +694,9 @@ def _refuse_other_rows(first: str, preds: Predictions, name: str, model: Predict
             "unpaired (paired=False, --unpaired)"
         )
     labels = model.labels
-    if preds.classes and model.classes and not model.multilabel and {*preds.classes} == {*model.classes}:
-        labels = np.array([preds.class_index(label) for label in model.classes])[labels]
+    if preds.classes and model.classes and {*preds.classes} == {*model.classes}:
+        positions = np.array([preds.class_index(label) for label in model.classes])
+        labels = labels[:, np.argsort(positions)] if model.multilabel else positions[labels]
     if not np.array_equal(labels, preds.labels):
         if preds.class_count > 2 or preds.multilabel:
             raise InputError(

@@ -444,7 +444,10 @@ class Lens(ABC):
             The lens judges several datasets (`shares` is not None).
         """
         if self.shares(preds) is not None:
-            raise InputError(f"{type(self).__name__} gives several datasets; iterate over its samples(preds)")
+            raise InputError(
+                f"{type(self).__name__} judges every class, and one is needed here; judge one: lens=tc.OneClass(name) "
+                "(--lens class=NAME)"
+            )
         return next(self.samples(preds))
 
     def scores_and_outcomes(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:

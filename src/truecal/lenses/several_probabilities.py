@@ -25,7 +25,7 @@ def _refuse_unnormalized(preds: Predictions, what: str) -> None:
     """Raise InputError, with `what` as the subject of its sentence, unless `preds.normalized`: probabilities of a row sum to 1."""
     if not preds.normalized:
         raise InputError(
-            f"{what} judges a distribution over the classes, and these rows need not sum to 1; judge one class, the top label, "
+            f"{what} judges a distribution over the classes, and these rows need not sum to 1; judge one class, "
             "or class by class"
         )
 

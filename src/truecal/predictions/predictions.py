@@ -175,6 +175,7 @@ class Predictions:
         if pos_label is not None or (names is None and count == 2):
             names, first_is_positive = binary_classes(labels, names, pos_label, count, columns=p.ndim)
             p = p[:, ::-1] if first_is_positive else p
+        p = p[:, 1] if judge is not None and p.shape[1:] == (2,) else p  # two columns say no more than one
         preds = cls(
             p,
             check_labels(labels, rows, names, count),

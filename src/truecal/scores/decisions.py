@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import pairwise
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -33,7 +31,6 @@ from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.resampling.cells import cell_starts
 from truecal.resampling.draws import unit_counts
-from truecal.resampling.sign_flips import draw_signs
 from truecal.resampling.units import Units
 from truecal.special import positive
 from truecal.table import Frame, Tabular
@@ -41,170 +38,65 @@ from truecal.types import Float64s, Indices
 
 _REDRAWS = 400  # by choice: of losses; the smallest p-value is 1 / 401
 _MAX_CUTS = 512  # by choice: candidates for the best cut in a redraw; the maximum of (1) is flat, so more change nothing visible
-_MIN_DEVIATION = 0.5  # of sqrt(t (1 - t) / n), what one row moves a root by; of the test alone, tuned on nine worlds
 _MAX_LISTED = 5  # by choice: thresholds that are printed line by line
 
 
 # ---------------------------------------------------------------------- cells
 
 
-@dataclass(frozen=True, eq=False)
-class DecisionCells:
-    """Rows of one model in G cells of neighbouring scores that are cut at every threshold."""
+class DecisionCells(NamedTuple):
+    """Shares of rows and of events from every cut of the scores on, shape (..., G + 1), for G cells of neighbouring scores.
 
-    thresholds: Float64s  # (T,)
+    The noise of the shares comes from standard normal multipliers of rows or clusters, of which there are B.
+    """
+
     cuts: Indices  # (T,) first cell at or above each threshold
-    counts: Float64s  # (G,) rows, as numbers of independent ones
-    events: Float64s  # (G,)
-    scores: Float64s  # (G,) mean score
-    rates: Float64s  # (G,) outcome rate of the rank series
-    n: float
-    unit_counts: Any  # sparse (G, units)
-    unit_events: Any
-    redrawn: bool  # whether rows are independent and count once, so that outcomes can be redrawn
+    size: float  # effective number of rows, at most that of clusters
+    rows: Float64s
+    events: Float64s
+    fitted: Float64s  # events expected by the rank series
+    row_noise: Float64s  # (B, G + 1)
+    event_noise: Float64s
 
     @classmethod
-    def of(cls, sample: Sample, thresholds: Float64s, rng: np.random.Generator) -> DecisionCells:
-        """Cut the rows of a sample, sorted by score, into at most 512 cells of equal mass and at every threshold (T,).
+    def of(cls, sample: Sample, units: Units, multipliers: Float64s, thresholds: Float64s) -> DecisionCells:
+        """Cut the rows of a sample into at most 512 cells of equal mass, and at every threshold (T,).
 
-        Counts are weighted and sum to the effective number of rows. Refuses samples with several pairs per row.
+        `multipliers` (units, B) are of the `units` of the rows. Refuses samples with several pairs per row.
         """
         from scipy.sparse import csr_array
 
-        sample = sample.weighing()
         sample.refuse_pooled()
-        units, profile, order = Units.of(sample, rng), sample.profile, sample.order
-        series, scores = ClusteredSeries.of(sample, units), sample.scores[order].astype(np.float64)
+        series, profile, order = ClusteredSeries.of(sample, units), sample.profile, sample.order
+        scores = sample.scores[order].astype(np.float64)
         positions = np.searchsorted(scores, thresholds)
         starts = np.unique(np.concatenate([cell_starts(profile, _MAX_CUTS), positions]))
         cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         weights = np.ones(len(order)) if sample.weights is None else sample.weights[order]
-        weights = weights * float(profile.size[0] / profile.total[0])
-        ones, unit, shape = weights * sample.outcomes[order], units.of_row[order], (len(starts) - 1, units.count)
-        counts: Float64s = np.bincount(cell, weights, shape[0]).astype(np.float64)
-        events: Float64s = np.bincount(cell, ones, shape[0]).astype(np.float64)
-        means = np.bincount(cell, weights * scores, shape[0]) / counts
-        rates = means + np.interp(means, series.scores, series.gap)
-        return cls(
-            thresholds,
-            np.searchsorted(starts, positions),
-            counts,
-            events,
-            means,
-            np.clip(rates, 0.0, 1.0),
-            float(counts.sum()),
-            csr_array((weights, (cell, unit)), shape=shape),
-            csr_array((ones, (cell, unit)), shape=shape),
-            sample.units is None and sample.weights is None,
-        )
+        rates = np.clip(scores + np.interp(scores, series.scores, series.gap), 0.0, 1.0)
+        shares = np.stack([np.ones(len(order)), sample.outcomes[order], rates]) * (weights / profile.total[0])
+        above, noise = [], []
+        for share in shares:
+            by_unit = csr_array((share, (cell, units.of_row[order])), shape=(len(starts) - 1, units.count))
+            above.append(_sum_above(by_unit.sum(axis=1)))
+            noise.append(_sum_above((by_unit @ multipliers).T))
+        cuts, size = np.searchsorted(starts, positions), min(float(profile.size[0]), units.count)
+        return cls(cuts, size, above[0], above[1], above[2], noise[0], noise[1])
 
-    @cached_property
-    def losses(self) -> Float64s:
-        """Losses (T,) of the rows as by :meth:`values`, with the same candidates for the best cut as in redraws."""
-        return self.values(self.counts[None], self.events[None])[0][0]
-
-    def values(self, counts: Float64s, events: Float64s) -> tuple[Float64s, Float64s]:
-        """Compute losses and costs at the thresholds, (B, T) each, of numbers of rows and of events in the cells, (B, G) each.
-
-        With V(s) the mean over all rows of y - t, counted in cells from s on: the loss is max V less V at the threshold t, the
-        cost (1 - t) times the rate of events less V there.
-        """
-        n = counts.sum(axis=1, keepdims=True)
-        rows_above, events_above = _sum_above(counts) / n, _sum_above(events) / n
-        losses, costs = np.empty((2, len(counts), len(self.thresholds)))
-        for j, (t, cut) in enumerate(zip(self.thresholds, self.cuts, strict=True)):
-            savings = events_above - t * rows_above  # V_t at every cut
-            losses[:, j] = savings.max(axis=1) - savings[:, cut]
-            costs[:, j] = (1 - t) * events_above[:, 0] - savings[:, cut]
-        return losses, costs
-
-    @property
-    def size(self) -> float:
-        """Number of independent rows, at most that of the clusters."""
-        return self.n if self.redrawn else min(self.n, self.unit_counts.shape[1])
-
-    def limits(self, level: float, rng: np.random.Generator) -> tuple[Float64s, Float64s, Float64s, Float64s]:
-        """Compute limits of the losses: low and high of the band, then low and high of every threshold alone, (T,) each.
-
-        The gain of the cut s over t, V_t(s) - V_t(t) of (1), is a mean over rows, whose noise comes from normal multipliers of
-        rows or clusters. The largest lower limit over s is one of the loss; so is the largest upper limit, with the critical
-        value at the best cut alone. The variance is at least that of rows with the event rate t, where acting or not is the same.
-        Either critical value is the one-sided one: a lower limit that allows for all cuts hardly ever errs at the best.
-        """
-        rows, events = _sum_above(self.counts) / self.n, _sum_above(self.events) / self.n
-        noise_of_rows, noise_of_events = (_sum_above(noise) / self.n for noise in self._multiplied(rng))
-        shape = len(self.thresholds), len(rows)
-        gains, errors, above, below = np.empty(shape), np.empty(shape), [], []
-        for j, (t, cut) in enumerate(zip(self.thresholds, self.cuts, strict=True)):
-            savings, noise = events - t * rows, noise_of_events - t * noise_of_rows
-            gains[j] = savings - savings[cut]
-            noise = noise - noise[:, [cut]] - gains[j] * noise_of_rows[:, :1]
-            indifferent = t * (1 - t) * np.abs(rows - rows[cut]) / self.n
-            errors[j] = np.sqrt(np.maximum(noise.var(axis=0), indifferent) + self.size**-2)  # of one row at least
-            noise /= errors[j]
-            above.append(noise.max(axis=1))
-            below.append(-noise[:, gains[j].argmax()])
-        limits, z = [], NormalDist().inv_cdf(level)
-        for together in (True, False):
-            largest = [np.max(a, axis=0, keepdims=True) if together else np.array(a) for a in (above, below)]
-            lower, upper = (np.maximum(np.quantile(a, level, axis=1), z)[:, None] for a in largest)
-            limits += [np.maximum((gains - lower * errors).max(axis=1), 0.0), (gains + upper * errors).max(axis=1)]
-        return limits[0], limits[1], limits[2], limits[3]
-
-    def _multiplied(self, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
-        """Sum rows and events of every cell, each times the standard normal multiplier of its row or cluster, (B, G) each."""
-        if self.redrawn:
-            events, others = (
-                np.sqrt(a) * rng.standard_normal((_REDRAWS, len(a))) for a in (self.events, self.counts - self.events)
-            )
-            return events + others, events
-        multipliers = rng.standard_normal((self.unit_counts.shape[1], _REDRAWS))
-        return (self.unit_counts @ multipliers).T, (self.unit_events @ multipliers).T
-
-    def simulate(self, rates: Float64s, draws: Draws | None, rng: np.random.Generator) -> tuple[Float64s, ...]:
-        """Compute the losses (T,) if `rates` (G,) were true, and losses and costs of 400 redraws from them, (B, T) each.
-
-        Independent rows without `draws`: numbers of rows are Poisson, outcomes binomial. Clusters, weighted rows, or given
-        `draws`: whole units are drawn, and their residuals from `rates` keep their size and have random signs.
-        """
-        true = self.values(self.counts[None], (self.counts * rates)[None])[0][0]
-        if self.redrawn and draws is None:
-            rows = rng.poisson(self.counts, (_REDRAWS, len(self.counts)))
-            return (true, *self.values(rows.astype(float), rng.binomial(rows, rates).astype(float)))
-        draws = draws or Draws.of(self.unit_counts.shape[1], rng)
-        counts, residuals = (
-            self.unit_counts @ draws.copies,
-            self.unit_events - self.unit_counts.multiply(rates[:, None]),
-        )
-        return (true, *self.values(counts.T, counts.T * rates + (residuals @ draws.signs).T))
+    def gains(self, index: int, threshold: float, rows: Float64s, events: Float64s) -> Float64s:
+        """Compute V_t(s) - V_t(t) of (1) for every cut s, of shares of rows and events (..., G + 1)."""
+        savings = events - threshold * rows
+        return np.asarray(savings - savings[..., [self.cuts[index]]])
 
 
-def _sum_above(values: Float64s) -> Float64s:
+def _sum_above(values: Any) -> Float64s:
     """Sum the last cells from every cut on, shape (..., G + 1) from (..., G); the last sum is 0.
 
     >>> _sum_above(np.array([1.0, 2.0, 3.0]))
     array([6., 5., 3., 0.])
     """
-    return np.concatenate(
-        [np.cumsum(values[..., ::-1], axis=-1)[..., ::-1], np.zeros((*values.shape[:-1], 1))], axis=-1
-    )
-
-
-class Draws(NamedTuple):
-    """How often each unit is drawn, `copies`, and the sign of its residuals, `signs`, both of shape (units, redraws)."""
-
-    copies: Float64s
-    signs: Float64s
-
-    @classmethod
-    def of(cls, units: int, rng: np.random.Generator) -> Draws:
-        """Draw how often each unit occurs in each of 400 resamples, and random signs, -1 or 1, each of shape (units, redraws).
-
-        >>> draws = Draws.of(5, np.random.default_rng(0))
-        >>> draws.copies.shape, bool((draws.copies.sum(axis=0) == 5).all()), np.unique(draws.signs)
-        ((5, 400), True, array([-1.,  1.]))
-        """
-        return cls(unit_counts(units, _REDRAWS, rng).astype(np.float64), draw_signs(_REDRAWS, units, rng).T)
+    sums = np.cumsum(values[..., ::-1], axis=-1)[..., ::-1]
+    return np.concatenate([sums, np.zeros((*sums.shape[:-1], 1))], axis=-1)
 
 
 # ---------------------------------------------------------------------- results
@@ -235,7 +127,7 @@ class DecisionLoss(Tabular):
     cost_high : array of shape (T,)
         Upper limits of the cost at each threshold alone.
     p_value : float
-        Of the test that a calibrated model explains all losses.
+        Of the test that no other cut is better at any threshold; above 1 - level, the band starts at 0 everywhere.
     level : float
         Level of the band and of the intervals.
     n : int
@@ -248,8 +140,8 @@ class DecisionLoss(Tabular):
         Name of the model.
     unit : float
         What a false alarm and a missed event cost together: 1, or the sum of `costs`.
-    cells : DecisionCells or None
-        Counts that a comparison with another model needs.
+    draws : array of shape (B, T)
+        Noise of the losses in draws that models on the same rows have in common.
 
     See Also
     --------
@@ -272,7 +164,7 @@ class DecisionLoss(Tabular):
     lens: str
     name: str
     unit: float = 1.0
-    cells: DecisionCells | None = field(default=None, repr=False)
+    draws: Float64s = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     @property
     def maximum(self) -> LossAt:
@@ -316,7 +208,8 @@ class DecisionLoss(Tabular):
         """Write the loss at every threshold, a line each, or only the largest where there are more than 5; then the test."""
         listed = len(self.thresholds) <= _MAX_LISTED
         lines = [str(self.at(t)) for t in self.thresholds] if listed else [f"largest loss: {self.maximum}"]
-        test = f"test that miscalibration costs nothing at any threshold: {digits.p_equation(self.p_value)}"
+        where = "this threshold" if len(self.thresholds) == 1 else "any threshold"
+        test = f"test that miscalibration costs nothing at {where}: {digits.p_equation(self.p_value)}"
         verdict = f"{test}; n={self.n:,}, {self.lens}"
         return "\n".join([f"{self.name}: {line}" for line in lines] + [verdict])
 
@@ -465,8 +358,10 @@ def decision_loss(
     saves if a false alarm costs t and a missed event 1 - t. If :math:`T(c) = E[y \mid c]` does not fall, it is what
     acting on T(c) instead of c saves, and :math:`\max_t L(t)` is the calibration decision loss over threshold decisions.
     The plug-in is the miscalibration part of an isotonic (CORP) decomposition. It is too large by chance; its bias comes from
-    redraws around a smooth curve, the test from redraws from the scores. The band assumes no curve: the gain of every other
-    cut is a mean over rows, and limits of all gains at all thresholds together, by a multiplier bootstrap, bound their maximum.
+    draws around a smooth curve. The band assumes no curve. The gain of every other cut is a mean over rows, whose noise comes
+    from normal multipliers of rows or clusters. The lower limit is the plug-in less a quantile of how far the largest gain
+    rises by noise (bootstrap of the maximum); the upper one is the largest of the upper limits of all gains (intersection
+    bounds). Both are one-sided limits at `level`. The test has the same draws and rejects where the band leaves 0.
 
     Assumptions: rows (or clusters) are independent; the curve does not fall. Where it does, an act that is not a
     cut of the score would save more.
@@ -501,21 +396,30 @@ def decision_loss(
     models = dict(preds) if isinstance(preds, Mapping) else {"model": preds}
     if not models:
         raise InputError("there is no model to judge: the mapping is empty")
-    generator = options.generator(rng)
-    losses, samples = {}, []
-    for name, model in models.items():
+    for model in models.values():
         check_predictions(model)
-        model_lens = default_lens(model) if lens is None else lens
-        samples.append(model_lens.sample(model))
-        lens_name = model_lens.describe(model)
-        losses[name] = _losses(samples[-1], grid, unit, level, generator.spawn(1)[0], lens_name, name)
+    lenses = {name: default_lens(model) if lens is None else lens for name, model in models.items()}
+    samples = {name: lenses[name].sample(model).weighing() for name, model in models.items()}
+    first, *_ = samples.values()
+    for other in samples.values():
+        if not (np.array_equal(first.outcomes, other.outcomes) and np.array_equal(first.units, other.units)):  # type: ignore[arg-type]
+            raise InputError("models are compared on the same rows and clusters in the same order, and outcomes differ")
+    generator = options.generator(rng)
+    units = Units.of(first, generator)
+    multipliers = generator.standard_normal((units.count, _REDRAWS))
+    losses = {}
+    for name, sample in samples.items():
+        numbers = _losses(DecisionCells.of(sample, units, multipliers, grid), grid, level)
+        costs_of = {key: unit * value for key, value in numbers.items() if key not in ("thresholds", "p_value")}
+        independent = len(sample) if sample.units is None else units.count
+        words = lenses[name].describe(models[name])
+        losses[name] = DecisionLoss(
+            **numbers | costs_of, level=level, n=len(sample), units=independent, lens=words, name=name, unit=unit
+        )
     if not isinstance(preds, Mapping):
         return losses["model"]
-    for a, b in pairwise(samples):
-        if len(a) != len(b) or not np.array_equal(a.outcomes, b.outcomes):
-            raise InputError("models are compared on the same rows in the same order, and outcomes differ")
-    first, *others = losses.values()
-    return DecisionLosses(losses, tuple(_difference(first, loss, generator.spawn(1)[0]) for loss in others))
+    reference, *others = losses.values()
+    return DecisionLosses(losses, tuple(_difference(reference, loss) for loss in others))
 
 
 def _thresholds(thresholds: ArrayLike | None, costs: Sequence[float] | None) -> tuple[Float64s, float]:
@@ -552,70 +456,64 @@ def check_thresholds(thresholds: ArrayLike | None) -> Float64s:
     return grid
 
 
-def _losses(
-    sample: Sample, grid: Float64s, unit: float, level: float, rng: np.random.Generator, lens: str, name: str
-) -> DecisionLoss:
-    """Estimate the losses of one model at thresholds `grid` (T,), with band, intervals and test, times `unit`.
+def _losses(cells: DecisionCells, grid: Float64s, level: float) -> dict[str, Any]:
+    """Estimate the losses of one model at thresholds `grid` (T,), per case, with band, intervals and test: fields of DecisionLoss.
 
-    The bias of the losses and the error of the costs are those of redraws from the fitted curve, the test is by redraws from the
-    scores. The band starts at 0 where the test does not reject. `lens` and `name` are passed on to the result.
+    Draws (B, T) scatter about the rank series, which has the bias of the largest gain; about the data, for the lower
+    limit; and at the best cut, for the upper one. Critical values are quantiles of their largest over thresholds for the band, of
+    each threshold for its own interval: one-sided ones, because an upper limit hardly errs where the lower one does.
     """
-    cells = DecisionCells.of(sample, grid, rng)
-    true, losses, costs = cells.simulate(cells.rates, None, rng)
-    loss = np.maximum(cells.losses - (losses.mean(axis=0) - true), 0.0)
-    p_value = _calibration_test(cells, cells.simulate(cells.scores, None, rng)[1])
-    low, high, point_low, point_high = cells.limits(level, rng)
-    low = low * (p_value <= 1 - level)
-    cost = cells.values(cells.counts[None], cells.events[None])[1][0]
-    error = NormalDist().inv_cdf(0.5 + level / 2) * costs.std(axis=0)
-    return DecisionLoss(
-        thresholds=grid,
-        loss=unit * loss,
-        low=unit * np.minimum(low, loss),
-        high=unit * np.maximum(high, loss),
-        point_low=unit * np.minimum(point_low, loss),
-        point_high=unit * np.maximum(point_high, loss),
-        cost=unit * cost,
-        cost_low=unit * np.maximum(cost - error, 0.0),
-        cost_high=unit * (cost + error),
-        p_value=p_value,
-        level=level,
-        n=len(sample),
-        units=len(sample) if sample.units is None else cells.unit_counts.shape[1],
-        lens=lens,
-        name=name,
-        unit=unit,
-        cells=cells,
-    )
+    size, number = cells.size, len(cells.row_noise)
+    loss, cost, cost_error = np.empty((3, len(grid)))
+    about_curve, about_data, at_best = np.empty((3, number, len(grid)))
+    gains, errors = np.empty((2, len(grid), len(cells.rows)))
+    for j, (t, cut) in enumerate(zip(grid, cells.cuts, strict=True)):
+        gains[j], fitted = (cells.gains(j, t, cells.rows, events) for events in (cells.events, cells.fitted))
+        noise = cells.gains(j, t, cells.row_noise, cells.event_noise) - gains[j] * cells.row_noise[:, :1]
+        # not below that of rows with the event rate t, where acting or not is the same, and of one row
+        indifferent = t * (1 - t) * np.abs(cells.rows - cells.rows[cut]) / size
+        errors[j] = np.sqrt(np.maximum(noise.var(axis=0), indifferent) + size**-2)
+        best = gains[j].argmax()
+        loss[j] = gains[j, best]
+        about_curve[:, j] = (fitted + noise).max(axis=1) - fitted.max()
+        about_data[:, j] = (gains[j] + noise).max(axis=1) - loss[j]
+        at_best[:, j] = -noise[:, best] / errors[j, best]
+        cost[j] = (1 - t) * cells.events[0] - cells.events[cut] + t * cells.rows[cut]
+        cost_noise = (1 - t) * cells.event_noise[:, 0] - cells.event_noise[:, cut] + t * cells.row_noise[:, cut]
+        cost_error[j] = (cost_noise - cost[j] * cells.row_noise[:, 0]).std()
+    scale = np.sqrt((about_data**2).mean(axis=0)) + 1 / size
+    corrected = np.maximum(loss - about_curve.mean(axis=0), 0.0)
+    limits, one_sided, two_sided = [], NormalDist().inv_cdf(level), NormalDist().inv_cdf(0.5 + level / 2)
+    rank = min(level * (1 + 1 / number), 1.0)  # so that the band leaves 0 where p <= 1 - level
+    for together in (True, False):
+        draws = [np.max(a, axis=1, keepdims=True) if together else a for a in (about_data / scale, at_best)]
+        lower, upper = (np.quantile(a, rank, axis=0, method="inverted_cdf") for a in draws)
+        high = (gains + np.maximum(upper, one_sided)[:, None] * errors).max(axis=1)
+        limits += [np.clip(loss - lower * scale, 0.0, corrected), np.maximum(high, corrected)]
+    exceeding = np.count_nonzero((about_data / scale).max(axis=1) >= (loss / scale).max())
+    return {
+        "thresholds": grid,
+        "loss": corrected,
+        **dict(zip(("low", "high", "point_low", "point_high"), limits, strict=True)),
+        "cost": cost,
+        "cost_low": np.maximum(cost - two_sided * cost_error, 0.0),
+        "cost_high": cost + two_sided * cost_error,
+        "p_value": (1 + exceeding) / (1 + number),
+        "draws": about_curve - about_curve.mean(axis=0),
+    }
 
 
-def _calibration_test(cells: DecisionCells, losses: Float64s) -> float:
-    """Compute the p-value of the largest standardised root of a loss, given losses of redraws from the scores (B, T)."""
-    bias = losses.mean(axis=0)
-    roots, redrawn = (np.sqrt(np.maximum(a - bias, 0.0)) for a in (cells.losses, losses))
-    floor = _MIN_DEVIATION * np.sqrt(cells.thresholds * (1 - cells.thresholds) / cells.size)
-    scale = np.maximum(np.sqrt((redrawn**2).mean(axis=0)), floor)
-    return float((1 + np.count_nonzero((redrawn / scale).max(axis=1) >= (roots / scale).max())) / (1 + _REDRAWS))
-
-
-def _difference(a: DecisionLoss, b: DecisionLoss, rng: np.random.Generator) -> LossDifference:
+def _difference(a: DecisionLoss, b: DecisionLoss) -> LossDifference:
     """Estimate the loss of model a less that of model b on the same rows, with a simultaneous band and a p-value.
 
-    Units and signs are drawn for both models together; the band is symmetric around the bias-corrected difference.
+    Both have the multipliers of their units in common; the band is symmetric around the difference of the losses.
     """
-    assert a.cells is not None
-    assert b.cells is not None
-    draws = Draws.of(a.cells.unit_counts.shape[1], rng)
-    redraws = [cells.simulate(cells.rates, draws, rng) for cells in (a.cells, b.cells)]
-    true, losses, _ = (of_a - of_b for of_a, of_b in zip(*redraws, strict=True))
-    bias = losses.mean(axis=0) - true
-    loss_deviations = a.unit * (losses - losses.mean(axis=0))
-    scale = np.maximum(loss_deviations.std(axis=0), np.finfo(float).tiny)
-    largest = np.abs(loss_deviations / scale).max(axis=1)
-    loss, reach = a.unit * (a.cells.losses - b.cells.losses - bias), float(np.quantile(largest, a.level)) * scale
-    p_value = (1 + np.count_nonzero(largest >= np.abs(loss / scale).max())) / (1 + _REDRAWS)
-    names = a.name, b.name
-    return LossDifference(a.thresholds, loss, loss - reach, loss + reach, float(p_value), a.level, names)
+    loss, deviations = a.loss - b.loss, a.draws - b.draws
+    scale = np.maximum(deviations.std(axis=0), np.finfo(float).tiny)
+    largest = np.abs(deviations / scale).max(axis=1)
+    reach = float(np.quantile(largest, a.level)) * scale
+    p_value = (1 + np.count_nonzero(largest >= np.abs(loss / scale).max())) / (1 + len(largest))
+    return LossDifference(a.thresholds, loss, loss - reach, loss + reach, float(p_value), a.level, (a.name, b.name))
 
 
 # ---------------------------------------------------------------------- decompositions of proper scores
@@ -746,7 +644,7 @@ def decompose_score(
     sample.refuse_pooled()
     units = Units.of(sample, generator)
     series = ClusteredSeries.of(sample, units)
-    copies = np.concatenate([np.ones((units.count, 1)), Draws.of(units.count, generator).copies], axis=1)
+    copies = np.concatenate([np.ones((units.count, 1)), unit_counts(units.count, _REDRAWS, generator)], axis=1)
     zeros, ones = np.split((series.weights @ copies).T, 2, axis=1)
     n = (zeros + ones).sum(axis=1, keepdims=True)
     c, base = series.scores, ones.sum(axis=1, keepdims=True) / n
