@@ -24,6 +24,12 @@ def test_all_labels_trusted_is_the_default():
     assert (selected.value, selected.interval) == (plain.value, plain.interval)
 
 
+def test_two_columns_are_judged_as_their_second():
+    c, _, judge, labels = draw(400, 60, 0.9)
+    one, two = (tc.calibration_error(labels, probs, judge=judge) for probs in (c, np.stack([1 - c, c], axis=1)))
+    assert (one.value, one.interval, one.p_value) == (two.value, two.interval, two.p_value)
+
+
 def test_coefficients_and_covariance_match_naive_loops():
     c, _, judge, labels = draw(120, 40, 0.8)
     series = JudgedSeries.of(tc.Predictions.from_probs(c, labels, judge=judge))

@@ -66,6 +66,18 @@ def test_groups_selections_and_comparisons_take_several_labels():
     assert tc.compare(preds, better).interval.low > 0
 
 
+def test_models_with_labels_in_another_order_are_compared_by_name():
+    p, y = draw(300, 3)
+    sharp, names = p**1.5, ["a", "b", "c"]
+    first = tc.Predictions.from_multilabel(p, y, names)
+    same, turned = (
+        tc.compare(first, tc.Predictions.from_multilabel(sharp[:, order], y[:, order], [names[k] for k in order]))
+        for order in ([0, 1, 2], [2, 0, 1])
+    )
+    assert turned.value_b == pytest.approx(same.value_b, abs=1e-12)
+    assert turned.interval.low == pytest.approx(same.interval.low, abs=1e-9)
+
+
 def test_per_label_recalibration_mends_each_column():
     p, y = draw(6000, 3)
     after = tc.recalibration.PerLabel().fit(p[:3000], y[:3000]).predict_proba(p[3000:])
@@ -94,6 +106,9 @@ def test_per_label_maps_are_chosen_by_name_and_survive_json():
 
 
 def test_refusals_name_the_remedy():
+    p, y = draw(50, 2)
+    with pytest.raises(tc.InputError, match=r"judge one: lens=tc.OneClass\(name\) \(--lens class=NAME\)"):
+        tc.decision_loss(tc.Predictions.from_multilabel(p, y))
     p, y = draw(30, 3)
     y[0] = 1
     q = p / p.sum(axis=1, keepdims=True)

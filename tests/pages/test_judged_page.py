@@ -49,7 +49,7 @@ def test_rows_with_trusted_labels_have_no_judge(judged):
 
 def test_a_page_of_several_labels_pools_them_and_lists_each(several, tmp_path):
     text = text_of(tc.report(several, tmp_path / "page.html", fast=True))
-    assert "judged: all labels of 3 classes" in text
+    assert "1,800 predictions in 600 rows · 3 classes · judged: all labels of 3 classes" in text
     assert "Class by class" in text
     assert "night" in text
     pooled = tc.measure(several, lens=tc.AllLabels())

@@ -618,7 +618,8 @@ def _measure_predictions(
     models: dict[str, Any] = {}
     if judged:
         models = {name: series.side for name, series in judged.items()}
-        method = f"{engine} of {'rows' if data[first].clusters is None else 'clusters'} with a judge; trusted labels must be a random sample"
+        unit = "rows" if data[first].clusters is None else "clusters"
+        method = f"{engine} of {unit} with a judge; trusted labels must be a random sample"
     else:
         units = _units(data, lenses, key, draws)
         one_dataset = all(lenses[name].shares(preds) is None for name, preds in data.items())
