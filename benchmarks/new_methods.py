@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -139,11 +140,11 @@ def decision_cell(world: str, size: str, _: str, datasets: int) -> dict[str, flo
     n, true = int(size), true_losses(world)
     rng = np.random.default_rng([n, 771, list(DECIDED).index(world)])
     clusters, answers = np.arange(n) // CLUSTER if "clusters" in world else None, []
-    decisions._REDRAWS = DRAWS
     for k in range(datasets):
         c = scores(n, rng)
         y = draw_outcomes(curve(c), clusters, rng)
-        loss = tc.decision_loss(y, c, THRESHOLDS, clusters=clusters, rng=k)
+        with patch.object(decisions, "_REDRAWS", DRAWS):
+            loss = tc.decision_loss(y, c, THRESHOLDS, clusters=clusters, rng=k)
         assert isinstance(loss, tc.scores.DecisionLoss)
         below, above = (loss.low <= true + 1e-9).all(), (loss.high >= true - 1e-9).all()
         points = (loss.point_low <= true + 1e-9) & (loss.point_high >= true - 1e-9)

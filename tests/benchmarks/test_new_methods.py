@@ -29,3 +29,14 @@ def test_recorded_intervals_with_a_judge_cover():
     selected = [record for record in records if record["kind"] == "judge"]
     assert min(record["coverage"] for record in selected) >= 0.85
     assert 0.88 <= sum(record["coverage"] for record in selected) / len(selected) <= 0.96
+
+
+def test_recorded_bands_of_decision_losses_cover():
+    path = Path(new_methods.__file__).with_suffix(".jsonl")
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    selected = [record for record in records if record["kind"] == "decision"]
+    for size in {record["size"] for record in selected}:
+        coverage = [record["coverage"] for record in selected if record["size"] == size]
+        assert 0.93 <= sum(coverage) / len(coverage) <= 0.98
+        assert min(coverage) >= 0.88
+        assert min(record["coverage"] for record in selected if record["true"] < 1e-9) >= 0.93
