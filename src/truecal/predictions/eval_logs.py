@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truecal.errors import FileError, InputError, extra
-from truecal.predictions.files import damaged_zip, kind_of, read_json, read_lines, refuse_large_archive, unpacked
+from truecal.predictions.files import (
+    damaged_zip,
+    kind_of,
+    read_json,
+    read_lines,
+    refuse_json_values,
+    refuse_large_archive,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -281,13 +289,14 @@ def read_archive(file: Path) -> dict[str, Any]:
             samples = [info for name, info in members.items() if name.startswith("samples/")]
             if header is None or not samples:
                 raise FileError(f"{file} is not an Inspect log: it holds no samples")
-            evaluation = json.loads(_read_member(file, archive, header))["eval"]
-            values = [json.loads(_read_member(file, archive, info)) for info in samples]
+            contents = [_read_member(file, archive, info) for info in (header, *samples)]
+        refuse_json_values(file, *contents)
+        evaluation, *values = map(json.loads, contents)
+        return {"eval": evaluation["eval"], "samples": values}
     except damaged_zip() as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{file} is damaged or not an Inspect log") from error
-    return {"eval": evaluation, "samples": values}
 
 
 def inspect_log(value: Any) -> EvalLog | None:
@@ -331,7 +340,10 @@ def _read_member(file: Path, archive: "ZipFile", info: "ZipInfo") -> bytes:
         opened.seek(info.header_offset)
         name_length, extra_length = _LOCAL_HEADER.unpack(opened.read(_LOCAL_HEADER.size))
         opened.seek(name_length + extra_length, 1)
-        return unpacked(opened.read(info.compress_size), file)
+        content = unpacked(opened.read(info.compress_size), file)
+    if len(content) != info.file_size:  # by which the archive was measured
+        raise FileError(f"{file} is damaged: {info.filename} has another size than the archive says")
+    return content
 
 
 # ----------------------------------------------------------------------------------------------------

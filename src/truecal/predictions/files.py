@@ -247,7 +247,7 @@ def read_saved(path: str | Path, kind: str, version: int, required: Sequence[str
 def read_json(file: Path) -> Any:
     """Read the one JSON value of a file, packed or not; refuse other content."""
     data = _unpacked(file)
-    _refuse_json_values(file, data)
+    refuse_json_values(file, data)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -423,6 +423,8 @@ def _describe_bad_line(text: bytes, separator: str) -> str:
 def _read_ndjson(pl: Any, file: Path) -> Any:
     """Read a jsonl file as a polars frame; one with NaN or Infinity, which are not JSON, is read line by line by Python."""
     text = _as_utf8(file, _unpacked(file))
+    refuse_json_values(file, text)
+    _refuse_keys(file, text)
     try:
         schema = pl.scan_ndjson(io.BytesIO(text), infer_schema_length=None).collect_schema()
         # also of rows that lack most of the columns
@@ -435,10 +437,22 @@ def _read_ndjson(pl: Any, file: Path) -> Any:
         return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
 
+def _refuse_keys(file: Path, text: bytes) -> None:
+    """Refuse jsonl of so many different keys that columns of them take more memory than `_refuse_values` allows."""
+    limit = (unpacked_limit(file.stat().st_size) + MARGIN) // (_COLUMN_VALUES * _CSV_BYTES)
+    keys: set[bytes] = set()
+    if text.count(b":") > limit:
+        for match in re.finditer(rb'"(?:[^"\\]|\\.)*"\s*:', text):
+            keys.add(match[0])
+            if len(keys) > limit:
+                break
+    _refuse_values(file, len(keys) * _COLUMN_VALUES, _CSV_BYTES)
+
+
 def read_lines(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects in the lines of a file, skipping blank ones; refuse a line that is not an object, by number."""
     text = _as_utf8(file, _unpacked(file))
-    _refuse_json_values(file, text)
+    refuse_json_values(file, text)
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
@@ -491,9 +505,10 @@ def _open_packed(data: bytes, packed: str) -> Any:
     return extra("pyarrow").CompressedInputStream(io.BytesIO(data), "zstd")
 
 
-def _refuse_json_values(file: Path, data: bytes) -> None:
-    """Refuse JSON of too many values to be parsed by Python; see `_refuse_values`."""
-    _refuse_values(file, sum(map(data.count, (b"{", b"[", b",", b"\n"))), _JSON_BYTES)
+def refuse_json_values(file: Path, *texts: bytes) -> None:
+    """Refuse JSON of too many values, together and also within one row; see `_refuse_values`."""
+    count = sum(text.count(sign) for text in texts for sign in (b"{", b"[", b",", b"\n"))
+    _refuse_values(file, count, _JSON_BYTES)
 
 
 def _refuse_values(file: Path, count: int, value_bytes: int) -> None:

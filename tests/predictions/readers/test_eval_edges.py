@@ -215,5 +215,8 @@ def test_a_member_packed_by_zstd_begins_after_its_name_and_extra_field(tmp_path)
     path, frame = tmp_path / "run.eval", pa.compress(b"12", codec="zstd", asbytes=True)
     head = bytes(26) + (4).to_bytes(2, "little") + (3).to_bytes(2, "little")
     path.write_bytes(b"before" + head + b"nameext" + frame + b"after")
-    info = SimpleNamespace(compress_type=93, header_offset=6, compress_size=len(frame))
+    info = SimpleNamespace(compress_type=93, header_offset=6, compress_size=len(frame), file_size=2, filename="name")
     assert _read_member(path, None, info) == b"12"
+    info.file_size = 1
+    with pytest.raises(tc.errors.FileError, match="name has another size than the archive says"):
+        _read_member(path, None, info)

@@ -99,11 +99,13 @@ def _repack(path, members):
         for name, data in frames.items():
             file.writestr(name, data)
     raw = bytearray(path.read_bytes())
-    for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-        points = raw.find(signature)
-        while points >= 0:
-            raw[points + offset : points + offset + 2] = (93).to_bytes(2, "little")
-            points = raw.find(signature, points + 4)
+    for signature, method, size in ((b"PK\x03\x04", 8, 22), (b"PK\x01\x02", 10, 24)):
+        start = 0
+        for data in members.values():
+            start = raw.index(signature, start)
+            raw[start + method : start + method + 2] = (93).to_bytes(2, "little")
+            raw[start + size : start + size + 4] = len(data).to_bytes(4, "little")
+            start += 4
     path.write_bytes(raw)
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import polars as pl
@@ -152,6 +153,7 @@ def test_rows_of_parquet_are_bounded(tmp_path, monkeypatch):
     ("name", "text"),
     [
         ("sparse.jsonl", b"".join(b'{"k%d": 1}\n' % i for i in range(6200))),
+        ("list.jsonl", b'{"y":1,"p":[' + b"1," * 5_000_000 + b"1]}\n"),
         ("objects.json", b"[" + b"{}," * 2_500_000 + b"{}]"),
         ("objects.jsonl", b'{"p": NaN}\n' + b"{}\n" * 2_500_000),
         ("wide.csv", b"y,p" + b",a" * 1_250_000 + b"\n1,0.5\n"),
@@ -162,5 +164,23 @@ def test_rows_of_parquet_are_bounded(tmp_path, monkeypatch):
 def test_small_files_of_too_many_values_are_refused(tmp_path, name, text):
     path = tmp_path / f"{name}.gz"
     path.write_bytes(gzip.compress(text, 1))
-    with pytest.raises(FileError, match=rf"{name}.gz has .* values, which take .*TRUECAL_MAX_UNPACKED="):
-        tc.read(path, label="y", score="p")
+    for read in (tc.read, read_frame):  # that of a scan
+        with pytest.raises(FileError, match=rf"{name}.gz has .* values, which take .*TRUECAL_MAX_UNPACKED="):
+            read(path)
+
+
+def test_rows_of_too_many_different_keys_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("truecal.predictions.files.MARGIN", 10**6)
+    path = tmp_path / "keys.jsonl.gz"
+    path.write_bytes(gzip.compress(b"{" + b",".join(b'"%d":1' % i for i in range(150_000)) + b"}\n", 1))
+    with pytest.raises(FileError, match=r"keys\.jsonl\.gz has .* values, which take"):
+        read_frame(path)
+
+
+def test_an_archive_of_too_many_values_is_refused(tmp_path):
+    path = tmp_path / "lists.eval"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", b'{"eval":[' + b"[]," * 2_500_000 + b"[]]}")
+        archive.writestr("samples/1.json", b"{}")
+    with pytest.raises(FileError, match=r"lists\.eval has .* values, which take"):
+        tc.read(path)
