@@ -187,8 +187,9 @@ def _parquet_bytes(pl: Any, file: Path, lazy: Any) -> int:
     Items of lists are values where pyarrow is installed, which reads their number without them.
     """
     schema = lazy.collect_schema()
-    texts = [name for name, dtype in schema.items() if dtype in (pl.String, pl.Categorical, pl.Enum)]
-    sizes = [pl.col(name).cast(pl.String).str.len_bytes().cast(pl.Int64).sum() for name in texts]
+    lengths = [pl.col(name).str.len_bytes() for name, dtype in schema.items() if dtype == pl.String]
+    lengths += [pl.col(name).cat.len_bytes() for name, dtype in schema.items() if dtype in (pl.Categorical, pl.Enum)]
+    sizes = [length.cast(pl.Int64).sum() for length in lengths]
     values = 0
     if any(dtype.is_nested() for dtype in schema.values()) and find_spec("pyarrow") is not None:
         from pyarrow.parquet import read_metadata  # type: ignore[import-untyped]
