@@ -9,6 +9,7 @@ from papers import kirchenbauer, kumar, minderer, peng, roelofs
 from papers.experiment import Experiment, Network, OwnFunction, Paper, Seed, Setting
 from papers.kirchenbauer import interventions
 from papers.kumar import outputs, synthetic, theory
+from papers.minderer import example
 from papers.page import Item, Result, items_of, result_of
 from papers.peng import benchmark
 from papers.roelofs import bias, fits, recalibration
@@ -17,7 +18,12 @@ from truecal.estimators import Estimator
 
 def leaderboard(setting: Setting) -> Experiment:
     """The estimators of truecal ranked in worlds whose true error is known."""
-    board = tc.lab.leaderboard(m=setting.m, rng=setting.rng, run=setting.run)
+    own = {name: e.function() if isinstance(e, OwnFunction) else e for name, e in setting.own.items()}
+    functions = any(isinstance(e, OwnFunction) for e in setting.own.values())
+    run = (
+        replace(setting.run, cache=None) if functions else setting.run
+    )  # simulations of plain functions are not stored
+    board = tc.lab.leaderboard(m=setting.m, estimators=own, worlds=setting.worlds or None, rng=setting.rng, run=run)
     return Experiment("leaderboard", board.title, board.table, board.draw)
 
 
@@ -29,12 +35,12 @@ PAPERS: Mapping[str, Paper] = {
     "roelofs-fig2-printed": Paper(recalibration.figure_2_printed, 1, 1, read=roelofs.figure_2_printed),
     "roelofs-fig2-worlds": Paper(recalibration.figure_2_worlds, 4, 100, "simulated", read=roelofs.figure_2_worlds),
     "roelofs-fig3": Paper(fits.figure_3, 1, 1, read=roelofs.figure_3),
-    "roelofs-fig4": Paper(bias.figure_4, 300, 1000, "simulated", read=roelofs.figure_4),
+    "roelofs-fig4": Paper(bias.figure_4, 300, 1000, "simulated", read=roelofs.figure_4, own=True),
     "roelofs-fig5": Paper(fits.figure_5, 1, 1, read=roelofs.figure_5),
     "roelofs-fig5c": Paper(fits.figure_5c, 100, 1000, "worlds", read=roelofs.table_3),
-    "roelofs-fig6": Paper(bias.figure_6, 20, 1000, "simulated", read=roelofs.figure_6),
-    "roelofs-fig7": Paper(bias.figure_7, 50, 1000, "simulated", read=roelofs.figure_7),
-    "roelofs-fig8": Paper(bias.figure_8, 100, 1000, "simulated", read=roelofs.figure_8),
+    "roelofs-fig6": Paper(bias.figure_6, 20, 1000, "simulated", read=roelofs.figure_6, own=True),
+    "roelofs-fig7": Paper(bias.figure_7, 50, 1000, "simulated", read=roelofs.figure_7, own=True),
+    "roelofs-fig8": Paper(bias.figure_8, 100, 1000, "simulated", read=roelofs.figure_8, own=True),
     "roelofs-fig9": Paper(bias.figure_9, 50, 1000, "simulated", read=roelofs.bias_by_bins),
     "roelofs-fig10": Paper(bias.figure_10, 50, 1000, "simulated", read=roelofs.bias_by_bins),
     "roelofs-fig11": Paper(bias.figure_11, 50, 1000, "simulated", read=roelofs.bias_by_bins),
@@ -49,12 +55,12 @@ PAPERS: Mapping[str, Paper] = {
     "roelofs-tab5": Paper(_table("temperature", "roelofs-tab5"), 1, 1, "networks", read=roelofs.recalibrated),
     "roelofs-tab6": Paper(_table("isotonic", "roelofs-tab6"), 1, 1, "networks", read=roelofs.recalibrated),
     "roelofs-tab7": Paper(_table("histogram", "roelofs-tab7"), 1, 1, "networks", read=roelofs.recalibrated),
-    "peng-fig2": Paper(benchmark.figure_2, 25, 250, "worlds", read=peng.by_n),
+    "peng-fig2": Paper(benchmark.figure_2, 25, 250, "worlds", read=peng.by_n, own=True),
     "peng-fig4": Paper(benchmark.figure_4, 1, 1, "networks", read=peng.figure_4),
-    "peng-fig7": Paper(benchmark.figure_7, 25, 250, "worlds", read=peng.figure_7),
-    "peng-fig8": Paper(benchmark.figure_8, 25, 250, "worlds", read=peng.by_n),
-    "peng-fig9": Paper(benchmark.figure_9, 25, 250, "worlds", read=peng.by_n),
-    "peng-means": Paper(benchmark.means, 25, 250, "worlds", read=peng.means),
+    "peng-fig7": Paper(benchmark.figure_7, 25, 250, "worlds", read=peng.figure_7, own=True),
+    "peng-fig8": Paper(benchmark.figure_8, 25, 250, "worlds", read=peng.by_n, own=True),
+    "peng-fig9": Paper(benchmark.figure_9, 25, 250, "worlds", read=peng.by_n, own=True),
+    "peng-means": Paper(benchmark.means, 25, 250, "worlds", read=peng.means, own=True),
     "peng-tests": Paper(benchmark.t_tests, 25, 250, "worlds", read=peng.t_tests),
     "peng-alpha": Paper(benchmark.alphas, 10, 250, "worlds", read=peng.alphas),
     "kumar-fig1": Paper(synthetic.figure_1, 1, 1, read=kumar.figure_1),
@@ -79,17 +85,21 @@ PAPERS: Mapping[str, Paper] = {
     "kumar-rows": Paper(theory.rows_needed, 200, 1000, read=kumar.rows_needed),
     "kumar-balance": Paper(theory.balance, 200, 1000, read=kumar.balance),
     "kumar-inequalities": Paper(theory.inequalities, 100, 1000, read=kumar.inequalities),
+    "kumar-steps": Paper(theory.proof_steps, 100, 1000, read=kumar.proof_steps),
     "kumar-explicit": Paper(theory.explicit_bounds, 1, 1, "networks", read=kumar.explicit_bounds),
     "kirchenbauer-cifar10": Paper(interventions.cifar10, 1, 1, "networks", read=kirchenbauer.compared),
     "kirchenbauer-digits": Paper(interventions.digits, 1, 1, read=kirchenbauer.compared),
     "kirchenbauer-very-high": Paper(interventions.very_high, 1, 1, read=kirchenbauer.compared),
+    "kirchenbauer-cnn": Paper(interventions.cnn, 1, 1, read=kirchenbauer.compared),
+    "kirchenbauer-wide": Paper(interventions.wide, 1, 1, read=kirchenbauer.compared),
     "kirchenbauer-floor": Paper(interventions.floor, 1, 1, read=kirchenbauer.floor),
     "kirchenbauer-gamma": Paper(interventions.granularity, 10, 200, "networks", read=kirchenbauer.granularity),
-    "kirchenbauer-accuracies": Paper(interventions.accuracies, 1, 1),
+    "kirchenbauer-accuracies": Paper(interventions.accuracies, 1, 1, read=kirchenbauer.accuracies),
+    "minderer-example": Paper(example.example, 5, example.MODELS, read=example.read_example),
     "minderer-eq5": Paper(minderer.equation_5, 40_000, 200_000, "simulated", read=minderer.read_equation_5),
     "minderer-fig7": Paper(minderer.figure_7, 1, 1, "networks", read=minderer.read_figure_7),
     "minderer-fig9": Paper(minderer.figure_9, 20, 200, read=minderer.read_figure_9),
-    "leaderboard": Paper(leaderboard, 10, 250),
+    "leaderboard": Paper(leaderboard, 10, 250, "simulated", own=True),
 }
 TITLES = {
     "roelofs": 'Roelofs et al., "Mitigating bias in calibration error estimation" (R)',
@@ -134,8 +144,11 @@ def paper(
         taking = [title for title, other in PAPERS.items() if other.data]
         raise tc.InputError(f"{name} takes no data; {', '.join(taking)} do")
     simulates = entry.data in ("simulated", "worlds")
-    if (worlds or estimators) and not simulates:
-        raise tc.InputError(f"{name} takes no worlds or estimators; experiments that simulate do")
+    if worlds and not simulates:
+        raise tc.InputError(f"{name} takes no worlds; experiments that simulate do")
+    if estimators and not entry.own:
+        showing = ", ".join(title for title, other in PAPERS.items() if other.own)
+        raise tc.InputError(f"{name} shows no estimators beside the paper's; {showing} do")
     added_worlds = dict(worlds or {})
     if simulates:
         for network in [n for n in data if entry.data == "simulated" or n not in tc.lab.PAPER_WORLDS]:

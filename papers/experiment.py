@@ -147,10 +147,14 @@ class OwnFunction:
 
     @property
     def norm(self) -> float:
-        return float(getattr(_load_callable(self.words), "norm", 2))
+        return float(getattr(self.function(), "norm", 2))
+
+    def function(self) -> Any:
+        """The function itself, of the scores and outcomes of one dataset."""
+        return _load_callable(self.words)
 
     def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
-        function = _load_callable(self.words)
+        function = self.function()
         values = [float(function(c, y)) for c, y in zip(profile.scores, profile.outcomes, strict=True)]
         return np.array([values])
 
@@ -324,12 +328,13 @@ class Experiment:
 class Paper:
     """An experiment, its number of simulated datasets or resamples in a quick and in a full run, and the data it takes.
 
-    In full it is as many as in the paper; only `kirchenbauer-gamma` takes 200 resamples where the paper has 1000, which would take
-    a third of the time of all experiments together. Experiments without simulations have 1.
+    In full it is as many as in the paper; only `kirchenbauer-gamma` takes 200 resamples of all and of half of the rows where the
+    paper has 1000, which would take a third of the time of all experiments together. Experiments without simulations have 1, and
+    `minderer-example` its number of models.
 
-    data: "" none; "simulated": worlds and estimators of the user, or worlds fitted to outputs, in place of the printed ones;
+    data: "" none; "simulated": worlds of the user, or worlds fitted to outputs, in place of the printed ones;
     "worlds": the same, and outputs of networks named like the papers' worlds; "network": optional outputs of one network;
-    "networks": needed ones, of any name.
+    "networks": needed ones, of any name. own: whether estimators of the user stand beside the paper's.
     """
 
     make: Callable[[Setting], Experiment]
@@ -337,3 +342,4 @@ class Paper:
     full: int
     data: Data = ""
     read: Callable[[tc.lab.Frame], Quantities] | None = None
+    own: bool = False

@@ -21,7 +21,7 @@ from statistics import NormalDist
 import numpy as np
 
 DIRECTION_ONLY, FAILS = "direction only", "does not hold"
-UNDECIDED = "not decided with this many simulations"
+UNDECIDED = "not decided within two standard errors"
 AGREES = "number agrees within"
 NOT_COMPUTABLE = "not computable here because"
 SE_FACTOR = 2.0  # standard errors allowed to chance
@@ -163,7 +163,7 @@ def grade(test: str | tuple[Clause, ...], ours: Quantities) -> str:
     >>> grade("bias = -0.115 ~ 0.05", {"bias": Number(-0.1, 0.01)})
     'number agrees within 0.05'
     >>> grade("bias = -0.115 ~ 0.05", {"bias": Number(-0.1, 0.04)})
-    'not decided with this many simulations'
+    'not decided within two standard errors'
     >>> grade("bias = -0.115 ~ 0.05; bias < 0", {"bias": Number(-0.3, 0.01)})
     'direction only'
     >>> grade("bias = -0.115 ~ 0.05; bias < 0", {"bias": Number(0.3, 0.01)})

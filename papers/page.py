@@ -124,6 +124,8 @@ def result_of(item: Item, experiment: Experiment | None) -> Result:
         return Result(item, {}, f"{NOT_COMPUTABLE} {item.note}")
     names = {name for clause in item.clauses for name in clause.names}
     quantities = {name: q for name, q in experiment.quantities.items() if name in names}
+    if missing := sorted(names - set(quantities)):
+        return Result(item, {}, f"{NOT_COMPUTABLE} this run has no case of {', '.join(missing)}")
     return Result(item, quantities, grade(item.clauses, quantities), _count(experiment.table))
 
 

@@ -42,12 +42,24 @@ def compared(table: Frame) -> Quantities:
     grouped = {r["intervention"]: r["value"] for r in select(table, lens=groups, metric="error", selection="all")}
     quantities["groups_raised"] = Number(float(sum(grouped[n] > grouped["none"] for n in present if n in grouped)))
     accuracy = {row["intervention"]: row["value"] for row in select(table, lens="top-1", metric="accuracy")}
-    if len(present) > 1:
-        order = sorted(present, key=accuracy.__getitem__)
-        quantities["binning_place"] = Number(float(order.index("histogram") + 1))
-        if "focal" in order:
-            quantities["focal_place"] = Number(float(order.index("focal") + 1))
+    order = sorted(present, key=accuracy.__getitem__)
+    for place, name in enumerate(order, 1):
+        quantities[f"{_SHORT.get(name, name)}_place"] = Number(float(place))
+    if "focal" in order and "bias-corrected-temperature" in order:
+        places = [quantities["focal_place"], quantities["bcts_place"]]
+        quantities["focal_or_bcts_place"] = min(places, key=lambda number: number.value)
+    changes = [quantities.get(f"{_SHORT.get(name, name)}_rank_5_confidence_change") for name in present]
+    quantities["rank_5_raised"] = Number(float(sum(change.value > 0 for change in changes if change is not None)))
     return quantities
+
+
+def accuracies(table: Frame) -> Quantities:
+    """Count the printed columns (of 18) in which temperature scaling keeps the accuracy, and find the largest loss of all cells."""
+    base = {(row["table"], row["network"]): row["accuracy"] for row in select(table, intervention="Base Model")}
+    losses = [base[row["table"], row["network"]] - row["accuracy"] for row in table]
+    scaled = select(table, intervention="Temp. Scaling")
+    kept = sum(row["accuracy"] == base[row["table"], row["network"]] for row in scaled)
+    return {"columns_kept": Number(float(kept)), "largest_loss": Number(max(losses))}
 
 
 def floor(table: Frame) -> Quantities:

@@ -53,9 +53,9 @@ def _compared(config: Path, folder: Path, workers: int = 1) -> Frame:
     return tidy(_COLUMNS, rows)
 
 
-def _trained(setting: Setting, config: str) -> Frame:
-    """A comparison whose models are trained once for all configurations."""
-    folder = Path(setting.run.cache or _scratch()) / "digits"
+def _trained(setting: Setting, config: str, models: str = "digits") -> Frame:
+    """A comparison whose models are trained once for all configurations that name the same folder."""
+    folder = Path(setting.run.cache or _scratch()) / models
     return _compared(FOLDER / config, folder, setting.run.workers)
 
 
@@ -69,6 +69,18 @@ def very_high(setting: Setting) -> Experiment:
     """The same models with two words for confidence, [0, 0.8] and [0.9, 1]."""
     table = _trained(setting, "very_high.yaml")
     return Experiment("kirchenbauer-very-high", "very high confidence or not, warped digits", table, _drawn(table))
+
+
+def cnn(setting: Setting) -> Experiment:
+    """The same interventions on a convolutional network."""
+    table = _trained(setting, "cnn.yaml", "cnn")
+    return Experiment("kirchenbauer-cnn", "six interventions, convolutional network, 5 seeds", table, _drawn(table))
+
+
+def wide(setting: Setting) -> Experiment:
+    """The same interventions on a network four times as wide."""
+    table = _trained(setting, "wide.yaml", "wide")
+    return Experiment("kirchenbauer-wide", "six interventions, wide network, 5 seeds", table, _drawn(table))
 
 
 def cifar10(setting: Setting) -> Experiment:
@@ -95,9 +107,9 @@ def cifar10(setting: Setting) -> Experiment:
 # What a picture shows: the metric, and whether it is that of groups of classes.
 _PICTURES = (
     ("error", False, "calibration error"),
-    ("error", True, "calibration error of groups"),
+    ("error", True, "calibration error\nof groups"),
     ("confidence", False, "confidence less base"),
-    ("confidence", True, "group confidence less base"),
+    ("confidence", True, "group confidence\nless base"),
     ("inter-interval", False, "inter-interval error"),
     ("total-variation", False, "total variation"),
     ("share", False, "share of the rows"),
@@ -182,6 +194,9 @@ def floor(setting: Setting) -> Experiment:
     return Experiment("kirchenbauer-floor", title, table, draw)
 
 
+_NETWORKS = ("ResNet50", "MobileNetV2", "DenseNet (100 in Table 1, else 201)")  # columns of the printed tables
+
+
 def accuracies(setting: Setting) -> Experiment:
     """Tables 1 to 6 as printed: 126 accuracies of the paper's networks."""
     text = (FOLDER / "accuracies.csv").read_text(encoding="utf-8")
@@ -193,13 +208,13 @@ def accuracies(setting: Setting) -> Experiment:
         for axes, (number, dataset) in zip(panels(figure, len(tables), share_y=False), tables, strict=True):
             part = [row for row in rows if row["table"] == number]
             names = list(dict.fromkeys(row["intervention"] for row in part))
-            for network in dict.fromkeys(row["network"] for row in part):
+            for network, label in zip(dict.fromkeys(row["network"] for row in part), _NETWORKS, strict=True):
                 by_intervention = {row["intervention"]: row["accuracy"] for row in part if row["network"] == network}
                 axes.plot(
                     range(len(names)),
                     [by_intervention[n] - by_intervention["Base Model"] for n in names],
                     "o-",
-                    label=network,
+                    label=label,
                 )
             axes.set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=6)
             axes.axhline(0, color="grey", linewidth=0.8)
@@ -210,7 +225,7 @@ def accuracies(setting: Setting) -> Experiment:
 
 
 GAMMAS = tuple(2.0**-k for k in range(1, 12))
-_ROW_SHARES = (0.1, 0.5, 1.0)  # parts of the test rows in Figure 9
+_ROW_SHARES = {0.1: 5, 0.5: 1, 1.0: 1}  # parts of the test rows in Figure 9; few rows have five times as many resamples
 _GRANULARITY_COLUMNS = (
     *("lens", "gamma", "rows", "resamples", "error", "sd"),
     *("least_in_bin", "median_in_bin", "most_in_bin"),
@@ -223,8 +238,9 @@ def granularity(setting: Setting) -> Experiment:
     rows: list[tuple[Field, ...]] = []
     lenses: tuple[tuple[str, tc.Canonical | tc.TopK], ...] = (("full", tc.Canonical()), ("top-1", tc.TopK(1)))
     for lens_name, lens in lenses:
-        for part in _ROW_SHARES:
+        for part, times in _ROW_SHARES.items():
             size = round(part * len(preds))
+            resampled = replace(setting, m=times * setting.m)
 
             def drawn(k: int, size: int = size) -> tc.Predictions:
                 return preds.take(setting.stream(size, k).integers(0, len(preds), size))
@@ -232,12 +248,12 @@ def granularity(setting: Setting) -> Experiment:
             for gamma in GAMMAS:
                 judge = tc.GeneralizedECE(lens=lens, binning=tc.estimators.KDTree(gamma), level=None)
                 words = f"{lens_name} error, gamma {gamma:g}, {size} rows"
-                values = setting.repeated(words, lambda k, judge=judge, drawn=drawn: [float(judge(drawn(k)))])  # type: ignore[misc]
+                values = resampled.repeated(words, lambda k, judge=judge, drawn=drawn: [float(judge(drawn(k)))])  # type: ignore[misc]
                 counts = np.asarray(getattr(judge(drawn(0)).vector_bins, "count"))  # noqa: B009 (the protocol names only what pages need)
                 filled = counts[counts > 0]
-                spread = float(values.std(ddof=1)) if setting.m > 1 else 0.0
+                spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
                 sizes = (float(filled.min()), float(np.median(filled)), float(filled.max()))
-                rows.append((lens_name, gamma, size, setting.m, float(values.mean()), spread, *sizes))
+                rows.append((lens_name, gamma, size, resampled.m, float(values.mean()), spread, *sizes))
     table = tidy(_GRANULARITY_COLUMNS, rows)
     title = "Full calibration error against the fraction of a bin (G, appendix B)"
     return Experiment("kirchenbauer-gamma", title, table, lambda figure: _draw_granularity(figure, table))

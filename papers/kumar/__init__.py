@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 
 import truecal as tc
-from papers.grading import Number, Quantities, ratio
+from papers.grading import Number, Quantities, ratio, share
 from papers.kumar.theory import explicit_bound
 from papers.page import Row
 from papers.roelofs import select
@@ -48,18 +48,18 @@ def figure_2_worlds(table: Frame) -> Quantities:
 
 
 def binned(table: Frame) -> Quantities:
-    """Errors to the power of the norm, on whose scale noise is even and a debiased estimate may be negative."""
+    """Errors to the power of the norm, on whose scale noise is even and a debiased estimate may be negative; errors of a world."""
     quantities = {}
+    rows = select(table, scheme="mass")
     for kind in ("plugin", "debiased"):
-        by_bins = {
-            b: Number(row["power"], row["power_se"])
-            for b in (2, 15, 100)
-            for row in select(table, scheme="mass", bins=b, estimator=kind)
-        }
-        quantities.update({f"{kind}_{b}": number for b, number in by_bins.items()})
-        rise = by_bins[100].value - by_bins[2].value
-        noise = float(np.hypot(by_bins[100].se, by_bins[2].se))
-        quantities[f"{kind}_rise_in_se"] = Number(rise / noise if noise else 0.0)
+        for row in select(rows, estimator=kind):
+            quantities[f"{kind}_{row['bins']}"] = Number(row["power"], row["power_se"])
+            quantities[f"{kind}_rise_{row['bins']}"] = Number(row["rise"], row["rise_se"])
+    rise = quantities["debiased_rise_100"]
+    quantities["debiased_rise_in_se"] = Number(rise.value / rise.se if rise.se else 0.0)
+    for row in select(rows, estimator="plugin"):
+        if np.isfinite(row["world_error"]):
+            quantities[f"world_{row['bins']}"] = Number(row["world_error"])
     inverted = sum(row["low_90"] > row["high_90"] for row in table)
     return {**quantities, "inverted_intervals": Number(float(inverted))}
 
@@ -137,12 +137,12 @@ def figure_17(table: Frame) -> Quantities:
     }
 
 
-def _slope(table: Frame, x: Callable[[Row], float], **values: object) -> Number:
-    """Slope of log rows over log x: mean over replicates, with its standard error."""
+def _slope(table: Frame, x: Callable[[Row], float], y: str = "rows", **values: object) -> Number:
+    """Slope of log y over log x: mean over replicates, with its standard error."""
     slopes = []
-    for k in sorted({row["replicate"] for row in table}):
+    for k in sorted({row["replicate"] for row in select(table, **values)}):
         rows = select(table, replicate=k, **values)
-        slopes.append(np.polyfit(np.log([x(row) for row in rows]), np.log([row["rows"] for row in rows]), 1)[0])
+        slopes.append(np.polyfit(np.log([x(row) for row in rows]), np.log([row[y] for row in rows]), 1)[0])
     return Number(float(np.mean(slopes)), float(np.std(slopes, ddof=1)) / len(slopes) ** 0.5)
 
 
@@ -169,6 +169,18 @@ def inequalities(table: Frame) -> Quantities:
         "b_times_increase_5": Number(scaled[5]),
         "b_times_increase_100": Number(scaled[100]),
     }
+
+
+def proof_steps(table: Frame) -> Quantities:
+    """The largest side over its bound (of equations: the largest difference), and the share of datasets beyond it, by lemma."""
+    quantities = {"d3": _slope(table, lambda row: row["n"], "largest", lemma="D.3")}
+    for lemma in dict.fromkeys(row["lemma"] for row in table if row["lemma"] != "D.3"):
+        rows, name = select(table, lemma=lemma), lemma.lower().replace(".", "").replace(", ", "_")
+        quantities[name] = Number(max(row["largest"] for row in rows))
+        quantities[f"{name}_beyond"] = max(
+            (share(row["beyond"] * row["m"], row["m"]) for row in rows), key=lambda number: number.value
+        )
+    return quantities
 
 
 def explicit_bounds(table: Frame) -> Quantities:

@@ -36,6 +36,7 @@ TAIL = 0.05  # of a 90 % interval
 NORMAL = 1.6449  # its normal quantile
 STAND_IN = "resnet152_imgnet"
 _STAND_IN_ROWS = 50_000
+_UNSEEN_ROWS = 1_000_000  # of the stand-in world, for the error with few bins
 
 
 def top_rows(setting: Setting, experiment: str) -> tuple[Array, Array]:
@@ -61,12 +62,10 @@ def shuffled_parts(n: int, shares: Sequence[float], rng: np.random.Generator) ->
     return list(np.split(rng.permutation(n), ends[:-1]))
 
 
-def platt(c: Array, y: Array, fit: Groups) -> Array:
-    """All confidences after a sigmoid in their log odds, fitted on some rows."""
-    scaling = tc.recalibration.BetaCalibration(parameters=2, input="probs", clip=1e-7).fit(
-        c[fit], y[fit].astype(np.int64)
-    )
-    return np.asarray(scaling.predict_proba(c)[:, 1], dtype=np.float64)
+def platt(c: Array, y: Array) -> Callable[[Array], Array]:
+    """A sigmoid in the log odds of confidences, fitted to these rows."""
+    scaling = tc.recalibration.BetaCalibration(parameters=2, input="probs", clip=1e-7).fit(c, y.astype(np.int64))
+    return lambda confidences: np.asarray(scaling.predict_proba(confidences)[:, 1], dtype=np.float64)
 
 
 def mass_edges(c: Array, bins: int) -> Array:
@@ -157,29 +156,43 @@ def binned_errors(name: str, norm: int, schemes: tuple[Scheme, ...]) -> Callable
 
     A resample's truth is the plug-in error of the data, P: the limits are e - (q(0.95) - P) and e - (q(0.05) - P), on the squared
     scale for l2, each cut at 0 and in this order. The plug-in estimate itself lies above its interval where its bias is larger than
-    its noise.
+    its noise. `rise` is the estimate less that with 2 bins, whose standard error is that of differences over the same resamples.
+    Where rows are those of a world, `world_error` is the error with these bins of a million scores and their P(y = 1).
     """
 
     def make(setting: Setting) -> Experiment:
         rng = np.random.default_rng(setting.rng)
         c, y = top_rows(setting, name)
         fit, choose, judge = shuffled_parts(c.size, _shares(c.size), rng)
-        outputs = platt(c, y, fit)
+        scaled = platt(c[fit], y[fit])
+        outputs = scaled(c)
         draws = [
             rng.multinomial(judge.size, np.full(judge.size, 1 / judge.size), k).astype(np.float64)
             for k in _batches(setting.m)
         ]
+        unseen, rates = np.empty(0), np.empty(0)
+        if not setting.data:
+            unseen, rates = (values[0] for values in PAPER_WORLDS[STAND_IN].draw_rates(_UNSEEN_ROWS, rng=setting.rng))
+            unseen = scaled(unseen)
         rows: list[tuple[Field, ...]] = []
         for scheme in schemes:
+            fewest: dict[str, tuple[float, Array]] = {}
             for bins in BINS:
                 edges = np.arange(1, bins) / bins if scheme == "width" else mass_edges(outputs[choose], bins)
-                group = np.searchsorted(edges, outputs[judge], side="left" if scheme == "width" else "right")
-                rows += _error_rows(scheme, bins, (group, outputs[judge], y[judge]), draws, norm)
+                side: Literal["left", "right"] = "left" if scheme == "width" else "right"
+                group, unseen_group = (np.searchsorted(edges, values, side=side) for values in (outputs[judge], unseen))
+                world_error = _error_of_rates(unseen_group, unseen, rates, norm) if unseen.size else np.nan
+                for kind, estimate, resampled, *limits in _error_rows((group, outputs[judge], y[judge]), draws, norm):
+                    least, least_resampled = fewest.setdefault(kind, (estimate, resampled))
+                    rise_se = float((resampled - least_resampled).std(ddof=1))
+                    power = (estimate, float(resampled.std(ddof=1)), estimate - least, rise_se)
+                    rows.append((scheme, bins, kind, int(judge.size), setting.m, *power, *limits, float(world_error)))
         columns = (
             *("scheme", "bins", "estimator", "n", "resamples"),
-            *("power", "power_se", "error", "low_90", "high_90"),  # power: the error to the power of the norm, signed
+            *("power", "power_se", "rise", "rise_se"),  # power: the error to the power of the norm, signed
+            *("error", "low_90", "high_90", "world_error"),
         )
-        table = tidy(columns, [(*row[:3], int(judge.size), setting.m, *row[3:]) for row in rows])
+        table = tidy(columns, rows)
 
         def draw(figure: Figure) -> None:
             for axes, scheme in zip(panels(figure, len(schemes), columns=2), schemes, strict=True):
@@ -198,8 +211,16 @@ def _batches(m: int) -> list[int]:
     return [_BATCH] * (m // _BATCH) + ([m % _BATCH] if m % _BATCH else [])
 
 
-def _error_rows(scheme: str, bins: int, data: Binned, draws: list[Array], norm: int) -> list[tuple[Field, ...]]:
-    """Scheme, bins, estimator, error to the power of the norm, its standard error, error, low and high of both estimators."""
+def _error_of_rates(group: Groups, outputs: Array, rates: Array, norm: int) -> float:
+    """Error of outputs whose P(y = 1) are known, with these bins."""
+    size, scores, expected = (np.bincount(group, values) for values in (np.ones(group.size), outputs, rates))
+    filled = size > 0
+    gaps = np.abs(scores[filled] - expected[filled]) / size[filled]
+    return float(np.sum(size[filled] / group.size * gaps**norm) ** (1 / norm))
+
+
+def _error_rows(data: Binned, draws: list[Array], norm: int) -> list[tuple[str, float, Array, float, float, float]]:
+    """For both estimators the error to the power of the norm, of the rows and of every resample, and the error, low and high."""
 
     def both(weights: Array) -> tuple[Array, Array]:
         grouped = Grouped.of(*data, weights)
@@ -210,12 +231,12 @@ def _error_rows(scheme: str, bins: int, data: Binned, draws: list[Array], norm: 
 
     whole = both(np.ones((1, data[1].size)))
     resampled = [both(weights) for weights in draws]
-    rows: list[tuple[Field, ...]] = []
+    rows: list[tuple[str, float, Array, float, float, float]] = []
     for k, kind in enumerate(("plugin", "debiased")):
         values = np.concatenate([part[k] for part in resampled])
         estimate, truth = float(whole[k][0]), float(whole[0][0])
         low, high = (float(error_of(estimate - (q - truth))) for q in np.quantile(values, [1 - TAIL, TAIL]))
-        rows.append((scheme, bins, kind, estimate, float(values.std(ddof=1)), float(error_of(estimate)), low, high))
+        rows.append((kind, estimate, values, float(error_of(estimate)), low, high))
     return rows
 
 
@@ -226,6 +247,7 @@ figure_6 = binned_errors("kumar-fig6", 1, ("mass", "width"))
 
 SIZES = (250, 500, 1000, 2000, 3000)
 KINDS = ("plugin", "debiased")
+NAMES = {"plugin": "plug-in", "debiased": "debiased"}
 _FIT_ROWS = 3000  # rows that fit and choose bins; the others are the truth
 Estimates = Callable[[Groups], tuple[float, float]]  # of the rows drawn: plug-in, debiased
 
@@ -251,7 +273,7 @@ def _absolute_top(setting: Setting, name: str, bins: Sequence[int]) -> dict[int,
     rng = np.random.default_rng(setting.rng)
     share = _first(c.size) / c.size
     fit, judge = shuffled_parts(c.size, (share, 1 - share), rng)
-    outputs = platt(c, y, fit)
+    outputs = platt(c[fit], y[fit])(c)
     estimates: dict[int, tuple[Estimates, int]] = {}
     for count in bins:
         group = np.searchsorted(mass_edges(outputs[fit], count), outputs[judge], side="right")
@@ -328,7 +350,9 @@ def histograms(name: str, prepare: Prepare, bins: tuple[int, int], what: str) ->
             for axes, count in zip(panels(figure, 2, columns=2, share_y=False), bins, strict=True):
                 for kind in KINDS:
                     part = [r for r in table if (r["bins"], r["estimator"]) == (count, kind)]
-                    axes.stairs([r["share"] for r in part], [*(r["low"] for r in part), part[-1]["high"]], label=kind)
+                    axes.stairs(
+                        [r["share"] for r in part], [*(r["low"] for r in part), part[-1]["high"]], label=NAMES[kind]
+                    )
                 axes.set(title=f"{count} bins", xlabel="|estimate - truth|", ylabel="share of draws")
                 axes.locator_params(axis="x", nbins=5)
                 axes.ticklabel_format(axis="x", style="sci", scilimits=(-2, 2))
@@ -523,11 +547,11 @@ def figure_17(setting: Setting) -> Experiment:
     def draw(figure: Figure) -> None:
         axes = panel(figure)
         first = [r for r in records if r["split"] == 0]
-        for k, (kind, name) in enumerate({"debiased": "debiased", "plugin": "plug-in"}.items()):
+        for k, kind in enumerate(reversed(KINDS)):
             points = sorted((r[f"{kind}_upper"], r["mean_squared_error"]) for r in first)
             axes.plot(*zip(*points, strict=True), ".", color=f"C{k}")
             front = [p for i, p in enumerate(points) if all(p[1] < q[1] for q in points[:i])]
-            axes.step(*zip(*front, strict=True), where="post", color=f"C{k}", label=f"{name}, Pareto curve")
+            axes.step(*zip(*front, strict=True), where="post", color=f"C{k}", label=f"{NAMES[kind]}, Pareto curve")
         axes.axvline(0.015, color="grey", linestyle="--", linewidth=0.8, label="1.5 %")
         axes.set(xlabel="90 % upper bound of the calibration error", ylabel="mean squared error")
         shared_legend(figure, axes)

@@ -1,6 +1,7 @@
 """Kumar et al., what theorems and lemmas say in numbers: sample complexity, balanced bins, mean squared errors, bounds.
 
-The theorems have constants that are not printed; what can be checked is how the number of rows grows.
+The theorems have constants that are not printed; what can be checked is how the number of rows grows. The lemmas of their proofs
+print theirs.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import truecal as tc
 from papers.drawing import Figure, label_log_axis, lines, panel, panels
 from papers.experiment import Array, Experiment, Field, Setting, the_network, tidy
 from papers.kumar.synthetic import TRUTH
+from truecal.lab import Power, Uniform, World
 
 Counts = npt.NDArray[Any]
 BINS = (64, 256, 1024, 4096)
@@ -76,7 +78,7 @@ def rows_needed(setting: Setting) -> Experiment:
         axes = panel(figure)
         for kind, exponent in (("plugin", 1.0), ("debiased", 0.5)):
             means = [np.mean([r["rows"] for r in table if (r["estimator"], r["bins"]) == (kind, b)]) for b in BINS]
-            axes.loglog(BINS, means, "o-", label=kind)
+            axes.loglog(BINS, means, "o-", label="plug-in" if kind == "plugin" else kind)
             guide = [means[-1] * (b / BINS[-1]) ** exponent for b in BINS]
             axes.loglog(BINS, guide, ":", color="grey", label=f"slope {exponent:g}")
         axes.set(xlabel="number of outputs B", ylabel="rows needed")
@@ -166,6 +168,118 @@ def _random_curve(z: Array, rng: np.random.Generator) -> Array:
     waves = sum(rng.normal() * np.sin(2 * np.pi * rng.integers(1, 6) * z + rng.uniform(0, 6)) for _ in range(3))
     steps = rng.normal(size=8)[np.minimum((z * 8).astype(int), 7)]
     return np.asarray(1 / (1 + np.exp(-2 * (waves + steps))), dtype=np.float64)
+
+
+STEP_BINS = (5, 20, 100)
+_SCALING_ROWS = (500, 2000, 8000)
+_MISSPECIFIED = Power(1.5)  # P(y) that no sigmoid in the log odds equals
+
+
+def proof_steps(setting: Setting) -> Experiment:
+    """Lemmas D.2, D.3 and F.1 to F.8: the share of simulated datasets beyond each bound, delta = 0.1.
+
+    F: B outputs with random probabilities p, rates about 0.1 off, and the fewest rows with p_i > 12 log(2 B / delta) / n for all i;
+    as in the proof of F.4, the factor 2 belongs to (P2). D.2: its constants are those of the last lines of its proof,
+    sqrt(log(4 B / delta) / n) and sqrt(2 log(4 B / delta) / (B n)). D.3: scaling by least squares, and the 0.9 quantile of its
+    squared error above the least.
+    """
+    rows: list[tuple[Field, ...]] = []
+    for bins in STEP_BINS:
+        for lemma, n, ratios in [*_terms_of_estimates(bins, setting), *_empirical_binning(bins, setting)]:
+            beyond = float(np.mean(ratios > 1)) if ratios.size else 0.0
+            rows.append((lemma, bins, n, 0, setting.m, float(ratios.max(initial=0.0)), beyond))
+    m = max(setting.m // _REPLICATES, 4)
+    rows += [
+        ("D.3", 0, n, replicate, m, _excess_of_scaling(n, m, setting.stream(n, replicate)), 0.0)
+        for n in _SCALING_ROWS
+        for replicate in range(_REPLICATES)
+    ]
+    table = tidy(("lemma", "bins", "n", "replicate", "m", "largest", "beyond"), rows)
+
+    def draw(figure: Figure) -> None:
+        left, right = panels(figure, 2, columns=2, share_y=False)
+        names = [lemma for lemma in dict.fromkeys(table["lemma"]) if lemma not in ("D.3", "F.2", "F.7")]
+        for bins in STEP_BINS:
+            part = {r["lemma"]: r["largest"] for r in table if r["bins"] == bins}
+            left.plot(range(len(names)), [part[name] for name in names], ".", label=f"{bins} outputs")
+        left.axhline(1, color="grey", linestyle="--", linewidth=0.8)
+        left.set_xticks(range(len(names)), names, rotation=40, ha="right")
+        left.set(title="largest over bound", ylabel="left side / right side", yscale="log")
+        left.legend()
+        scaled = [[r["largest"] for r in table if (r["lemma"], r["n"]) == ("D.3", n)] for n in _SCALING_ROWS]
+        for n, values in zip(_SCALING_ROWS, scaled, strict=True):
+            right.plot([n] * len(values), values, ".", color="C0")
+        right.plot(_SCALING_ROWS, [np.mean(scaled[0]) * _SCALING_ROWS[0] / n for n in _SCALING_ROWS], ":", color="grey")
+        label_log_axis(right, _SCALING_ROWS)
+        right.set(title="Lemma D.3, and 1 / n", xlabel="rows n", ylabel="squared error above the least", yscale="log")
+
+    return Experiment("kumar-steps", "Lemmas D.2, D.3 and F.1 to F.8 on simulated datasets", table, draw)
+
+
+def _terms_of_estimates(bins: int, setting: Setting) -> list[tuple[str, int, Array]]:
+    """Left side over right side of Lemmas F.1 to F.8 in each of m datasets; F.2 and F.7 are equations: |left - right|."""
+    rng = setting.stream(1, bins)
+    p = rng.dirichlet(np.full(bins, 20.0))
+    outputs = np.sort(rng.random(bins))
+    rates = np.clip(outputs + 0.1 * rng.normal(size=bins), 0.01, 0.99)
+    e = outputs - rates
+    squared = float(np.sum(p * e**2))
+    n = int(12 / p.min() * log(2 * bins / FAILURE)) + 1
+    c = sqrt(3 / (n * p.min()) * log(2 * bins / FAILURE))
+    counts = rng.multinomial(n, p, setting.m)
+    ones = rng.binomial(counts, rates)
+    share, gap = counts / n, ones / np.maximum(counts, 1) - rates
+    rate = gap + rates
+    p1, p2, p3 = (np.sum(share * term, axis=1) for term in (e**2, 2 * e * gap, gap**2))
+    c3 = p3 - np.sum(share * rate * (1 - rate) / np.maximum(counts - 1, 1), axis=1)
+    plugin, debiased = squared_estimates(counts, ones, outputs)
+    far = np.max(np.abs(share - p) / (c * p), axis=1)
+    near = far < 1  # what F.3, F.4, F.5 and F.8 suppose
+    last = 3 * sqrt(bins) / n * log(n / FAILURE) + FAILURE / n
+    return [
+        ("F.1", n, far),
+        ("F.2", n, np.abs(plugin - (p1 - p2 + p3))),
+        ("F.3", n, np.abs(p1 - squared)[near] / (c * squared)),
+        ("F.4", n, np.abs(p2)[near] / sqrt(2 * (1 + c) * squared / n * log(2 / FAILURE))),
+        ("F.5", n, p3[near] / (bins / (2 * n) * log(2 * bins / FAILURE))),
+        ("F.7", n, np.abs(debiased - (p1 - p2 + c3))),
+        ("F.8", n, np.abs(c3)[near] / last),
+    ]
+
+
+def _empirical_binning(bins: int, setting: Setting) -> list[tuple[str, int, Array]]:
+    """l2 and l1 distance of the sampled means of bins of equal mass from their limits, over the bounds of Lemma D.2."""
+    n = 20 * bins
+    z = setting.stream(2, bins).random((setting.m, n))
+    group = (z * bins).astype(np.intp) + bins * np.arange(setting.m)[:, None]
+    size = bins * setting.m
+    counts, sums = (np.bincount(group.ravel(), w, size).reshape(-1, bins) for w in (None, TRUTH(z).ravel()))
+    limits = TRUTH((np.arange(200 * bins) + 0.5) / (200 * bins)).reshape(bins, 200).mean(axis=1)
+    gaps = np.abs(np.where(counts > 0, sums / np.maximum(counts, 1) - limits, limits))
+    logarithm = log(4 * bins / FAILURE)
+    l2, l1 = np.sqrt(np.mean(gaps**2, axis=1)), np.mean(gaps, axis=1)
+    return [("D.2, l2", n, l2 / sqrt(logarithm / n)), ("D.2, l1", n, l1 / sqrt(2 * logarithm / (bins * n)))]
+
+
+def _excess_of_scaling(n: int, m: int, rng: np.random.Generator) -> float:
+    """0.9 quantile over m datasets of the squared calibration error of scaling above the least one of its family."""
+    from scipy.optimize import least_squares
+    from scipy.special import expit, logit
+
+    z = (np.arange(2000) + 0.5) / 2000
+    truth = _MISSPECIFIED(z)
+
+    def gaps(theta: Array) -> Array:
+        return np.asarray(expit(theta[0] + theta[1] * logit(z)) - truth, dtype=np.float64)
+
+    least = 2 * float(least_squares(gaps, [0.0, 1.0]).cost) / z.size
+    scores, outcomes = World(Uniform(), _MISSPECIFIED).draw(n, m, rng=rng)
+    scaling = tc.recalibration.BetaCalibration(parameters=2, input="probs", loss="squared")
+    excess = [
+        float(np.mean((scaling.fit(c, y.astype(np.int64)).predict_proba(z)[:, 1] - truth) ** 2)) - least
+        for c, y in zip(scores, outcomes, strict=True)
+    ]
+    return float(np.quantile(excess, 1 - FAILURE))
 
 
 def explicit_bound(squared: float, n: float, bins: int, smallest: float, level: float, kind: str) -> float:

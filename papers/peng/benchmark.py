@@ -322,7 +322,7 @@ def alphas(setting: Setting) -> Experiment:
 
 def figure_2(setting: Setting) -> Experiment:
     """SWEEP and DEBIASED trade bias on uncalibrated for bias on recalibrated worlds."""
-    return _bias_by_n("peng-fig2", ("uncalibrated", "recalibrated"), ("SWEEP", "DEBIASED"), setting)
+    return _bias_by_n("peng-fig2", ("uncalibrated", "recalibrated"), ("SWEEP", "DEBIASED", *setting.own), setting)
 
 
 def figure_8(setting: Setting) -> Experiment:

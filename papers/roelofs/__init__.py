@@ -1,5 +1,7 @@
 """Roelofs, Cain, Shlens and Mozer, "Mitigating bias in calibration error estimation" (2022, R): the numbers that its items test."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from papers.grading import Cells, Number, Quantities, average, difference, share
@@ -10,7 +12,7 @@ from truecal.lab import Frame, dataset_of
 ESTIMATORS = ("EW", "EM", "EMdebias", "KDE", "EWsweep", "EMsweep", "RankSeries")
 
 
-def select(table: Frame, /, **values: object) -> list[Row]:
+def select(table: Iterable[Row], /, **values: object) -> list[Row]:
     """The rows whose columns have these values."""
     return [row for row in table if all(row[key] == value for key, value in values.items())]
 
@@ -33,6 +35,9 @@ def figure_2(table: Frame) -> Quantities:
     for name, rows, bins in (("all", "all", 15), ("tenth_15", "tenth", 15), ("tenth_10", "tenth", 10)):
         part = select(table, rows=rows, bins=bins)
         quantities[name] = share(sum(row["disagree"] for row in part), len(part))
+    for metric in ("EW", "EMsweep"):
+        picks = [row[f"{metric}_prefers"] == "histogram" for row in select(table, rows="all", bins=15)]
+        quantities[f"{metric}_prefers_histogram"] = share(sum(picks), len(picks))
     return quantities
 
 

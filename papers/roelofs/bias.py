@@ -101,26 +101,27 @@ def figure_1(setting: Setting) -> Experiment:
 
 
 def figure_4(setting: Setting) -> Experiment:
-    """Bias of the equal-width binned error by number of bins and n, beside the printed figure."""
-    grid = {str(b): tc.BinnedECE(bins=b, scheme="width", norm=2) for b in BINS}
+    """Bias of the equal-width binned error by number of bins and n, beside the printed figure; estimators of the user below it."""
+    grid: dict[str, Estimator] = {str(b): tc.BinnedECE(bins=b, scheme="width", norm=2) for b in BINS}
     name, world = setting.world_or("resnet110_c10")
-    results = replace(setting, own={}).trials(grid, {name: world}, n=SIZES)
-    ours = {(int(t.estimator_name), t.n): t for t in results}
+    ours = {(t.estimator_name, t.n): t for t in setting.trials(grid, {name: world}, n=SIZES)}
     rows: list[tuple[Field, ...]] = []
-    for b, printed in FIGURE_4.items():
+    labels: list[int | str] = [*BINS, *setting.own]
+    for shown in labels:
+        printed = FIGURE_4[shown] if isinstance(shown, int) and not setting.worlds else [np.nan] * len(SIZES)
         for n, number in zip(SIZES, printed, strict=True):
-            paper = np.nan if setting.worlds else number
-            bias = 100 * ours[b, n].bias
-            rows.append((b, n, setting.m, bias, 100 * ours[b, n].standard_error, paper, bias - paper))
+            trial = ours[str(shown), n]
+            bias = 100 * trial.bias
+            rows.append((shown, n, setting.m, bias, 100 * trial.standard_error, number, bias - number))
     table = tidy(("bins", "n", "m", "bias_percent", "bias_se", "paper_percent", "difference"), rows)
 
     def draw(figure: Figure) -> None:
         drawn = (("bias_percent", "ours"), ("paper_percent", "as printed"))[: 1 if setting.worlds else 2]
         limit = float(np.abs(table["bias_percent"].astype(float)).max())
         for axes, (column, title) in zip(panels(figure, len(drawn), columns=2), drawn, strict=True):
-            numbers = np.reshape(np.array(table[column], dtype=float), (len(BINS), len(SIZES)))
-            labels = {"rows": [str(b) for b in BINS], "columns": [str(n) for n in SIZES]}
-            heat(axes, numbers.tolist(), title=f"bias (%), {title}", limit=limit, **labels)  # type: ignore[arg-type]
+            numbers = np.reshape(np.array(table[column], dtype=float), (-1, len(SIZES)))
+            names = {"rows": [*map(str, labels)], "columns": [*map(str, SIZES)]}
+            heat(axes, numbers.tolist(), title=f"bias (%), {title}", limit=limit, **names)  # type: ignore[arg-type]
 
     return Experiment("roelofs-fig4", f"bias of equal-width ECE, {name}", table, draw)
 

@@ -4,7 +4,7 @@ The names of these tests are the commands of rows in papers/*/items.csv.
 """
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -328,6 +328,23 @@ def test_top_label_and_marginal_errors(seed):
         for s, labels in by_output(rounded.probs[:, k], (preds.labels == k).astype(float)).items():
             brute += len(labels) / 200 * (s - mean(labels)) ** 2 / 4  # equal weights of the classes
     assert_equal(marginal_squared(marginals(rounded))[0], brute)
+
+
+def test_bias_of_a_bin():
+    """Minderer et al., equation 5 and appendix C: every dataset of three rows of a bin, with its probability."""
+    chances = {(0.6, 1): 0.3, (0.6, 0): 0.2, (0.95, 1): 0.4, (0.95, 0): 0.1}  # of (confidence, outcome)
+
+    def expect(f):
+        return math.fsum(p * f(c, a) for (c, a), p in chances.items())
+
+    n, mean_c, mean_a = 3, expect(lambda c, a: c), expect(lambda c, a: a)
+    bias = -((mean_c - mean_a) ** 2)
+    for rows in product(chances.items(), repeat=n):
+        c, a = zip(*(row for row, _ in rows), strict=True)
+        squared = value(tc.BinnedECE(bins=1, norm=2), c, a) ** 2
+        bias += math.prod(p for _, p in rows) * squared
+    var_c, var_a = expect(lambda c, a: (c - mean_c) ** 2), expect(lambda c, a: (a - mean_a) ** 2)
+    assert_equal(bias, (var_a + var_c - 2 * expect(lambda c, a: (c - mean_c) * (a - mean_a))) / n)
 
 
 def fit_sigmoid(x, y, loss):

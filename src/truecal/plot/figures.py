@@ -39,6 +39,7 @@ _PANEL = {1: (3.25, 2.6), 2: (2.7, 2.3), 3: (2.2, 2.0), 4: (1.9, 1.8)}
 # by choice: inches of a legend: mark and margins, a letter, height of an entry
 _HANDLE, _LETTER, _ENTRY = 0.4, 0.055, 0.18
 _STYLE = {
+    "figure.dpi": 130,  # that of pictures: letters have other widths at other resolutions, and the layout is made for these
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.linewidth": 0.6,
@@ -663,7 +664,7 @@ def _draw_temperatures(data: FigureData, table: Any, ax: Any) -> None:
         ax.plot(i + spread, part["temperature"].to_list(), linestyle="none", **style)
     ax.axhline(1, **DOTTED)
     ax.set_xticks(range(len(data.styles)), list(data.styles), rotation=90, parse_math=False)
-    ax.set(ylabel="Temperature (above 1: overconfident)")
+    ax.set(ylabel="Temperature\n(above 1: overconfident)")
     ax.set_title(data.clean, parse_math=False)
 
 
@@ -678,6 +679,7 @@ def agreement(data: FigureData) -> StudyFigure:
     def draw(ax: Any) -> None:
         """Draw the heat map in small type."""
         AgreementDisplay(table).plot(ax)
+        ax.set_aspect("auto")  # square cells would leave names of metrics outside the picture, and a taller colour bar
         ax.tick_params(labelsize=6)
         ax.set_title(data.clean, parse_math=False)
 
