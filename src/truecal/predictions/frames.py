@@ -157,6 +157,13 @@ def _choose_label(
             options=f"--label {labels[0]}",
         )
     if not labels:
+        several = [name for name in columns if name.startswith("y_") and f"p_{name[2:]}" in columns]
+        if len(several) > 1:
+            raise InputError(
+                f"{_join_names(several)} are labels with a probability each (p_*): read several labels per row by "
+                "multilabel=True (--multilabel), or name one: label= (--label)",
+                options="--multilabel",
+            )
         candidates = [] if label_like is None else label_like(free)
         if len(candidates) == 1:
             return candidates[0]

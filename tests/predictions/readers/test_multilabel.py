@@ -33,3 +33,9 @@ def test_patterns_of_columns_may_be_given_and_grouped_columns_are_kept(tmp_path)
 def test_labels_without_probabilities_are_refused_by_name(tmp_path):
     with pytest.raises(tc.InputError, match="name different labels: 'b' is in one of them only"):
         read(tmp_path, TABLE.drop("p_b"))
+
+
+def test_columns_of_several_labels_are_recognised_in_the_refusal_of_one(tmp_path):
+    TABLE.write_csv(tmp_path / "a.csv")
+    with pytest.raises(tc.InputError, match=r"y_b, y_a are labels .* \(--multilabel\)"):
+        tc.read(tmp_path / "a.csv")
