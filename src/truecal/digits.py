@@ -53,7 +53,7 @@ def p_text(p: float | None) -> str:
 
 
 def p_equation(p: float) -> str:
-    """Write a p-value for a sentence, as an equation or an inequality.
+    """Write a p-value for a sentence, as an equation or an inequality: "p = " and `p_text`, or "p " where that begins with "<".
 
     >>> p_equation(0.0004), p_equation(0.25)
     ('p < 0.001', 'p = 0.250')

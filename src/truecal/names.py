@@ -180,6 +180,8 @@ def tendency(lens: str, direction: float) -> str:
 def did_you_mean(word: str, words: Iterable[str]) -> str:
     """Return the one or two nearest words as the end of a message; "" if none is near. Case is ignored.
 
+    Near are words of a similarity of at least 0.7 in `difflib.get_close_matches`.
+
     >>> did_you_mean("confidense", ["confidence", "label"])
     "; did you mean 'confidence'?"
     """

@@ -39,7 +39,11 @@ class GroupEstimate:
     tool: str = ""
 
     def record(self) -> dict[str, object]:
-        """Return the estimate as `--json` prints it, with the group if there is one."""
+        """Return the estimate as `--json` prints it, with the group if there is one.
+
+        It is `Estimate.to_dict` without _LEFT_OUT_OF_JSON, and without those of _OPTIONAL that are None or ""; an infinite norm
+        is "inf". With a grouping "by" and "group" are added.
+        """
         record = {k: v for k, v in self.estimate.to_dict().items() if k not in _LEFT_OUT_OF_JSON}
         record["norm"] = float(self.estimate.norm) if self.estimate.norm < float("inf") else "inf"
         record = {k: v for k, v in record.items() if v not in (None, "") or k not in _OPTIONAL}
@@ -57,7 +61,11 @@ class GroupEstimate:
         return (None, None) if interval is None else (float(interval.low), float(interval.high))
 
     def cells(self) -> dict[str, object]:
-        """Return the row of the table of estimates: numbers with the decimals that the interval allows."""
+        """Return the row of the table of estimates: numbers with the decimals that the interval allows.
+
+        Keys are the columns of the grouping (if any), estimator, norm, error, low, high, p-value, n, bins and, of a sketch,
+        sketch error; "-" stands for what there is not.
+        """
         e, spec = self.estimate, f".{digits.decimals(*self.limits)}f"
         low, high = ("-" if limit is None else f"{limit:{spec}}" for limit in self.limits)
         cells = {"estimator": self.estimator_word, "norm": "max" if e.norm == float("inf") else f"{e.norm:g}"}

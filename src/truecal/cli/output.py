@@ -39,7 +39,10 @@ class Statement:
 
     @classmethod
     def of(cls, name: str, conclusion: Conclusion, facts: str = "", **labels: str) -> "Statement":
-        """Return the statement of a conclusion: error, interval, n, p-value, `facts` in parentheses, and the reason of the gate."""
+        """Return the statement of a conclusion: error, interval, n, p-value, `facts` in parentheses, and the reason of the gate.
+
+        Its numbers are error, low, high, p_value, direction, rows and, with one, tolerance; `labels` name it in metrics.
+        """
         c = conclusion
         size = digits.with_interval(c.value, c.low, c.high)
         parts = [f"{c.metric} {size}{'' if c.low is None else f' at {c.level:.0%}'}", f"n = {c.n}"]

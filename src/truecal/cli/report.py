@@ -123,7 +123,10 @@ def demo(*, out: WriteTo = "truecal-demo.html") -> Reply:
 
 
 def _demo_predictions() -> Iterator[tuple[str, "tc.Predictions"]]:
-    """Yield "dataset: model" and the predictions of held-out rows, of models and bundled data of the example study."""
+    """Yield "dataset: model" and the predictions of held-out rows, of models and bundled data of the example study.
+
+    Data are digits and cancer; models naive-bayes, logistic and forest-100, trained once each (seed 0) on the training rows.
+    """
     from truecal.study import example
 
     for name in ("digits", "cancer"):

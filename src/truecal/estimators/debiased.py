@@ -226,7 +226,10 @@ class DebiasedECE(FixedBinsEstimator):
         return Findings(power, bins, _warnings(used if self.bins is None else self.bins, used, covered))
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        """Bound the power of all rows (proved); raise InputError for bins=None, as a sketch does not know equal outputs."""
+        """Bound the power of all rows (proved) by `debiased_range` of the debiased powers of the bins of the cells.
+
+        Raises InputError for bins=None, as a sketch does not know equal outputs.
+        """
         if self.bins is None:
             raise InputError("a sketch does not store which rows share an output; give DebiasedECE a number of bins")
         binning, terms = self.binning(self.used(cells)), self._terms_of_rows(cells, self._bins(cells))

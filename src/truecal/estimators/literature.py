@@ -365,8 +365,7 @@ class DirichletECE(PairEstimator):
         """Measure the sample in blocks of at most 2000 rows with the bandwidth of the first one; warn of the missing interval.
 
         In each row the outcome rates are estimated as means of the outcomes of the other rows of its block, weighted by a
-        Dirichlet
-        kernel; the power is the mean over rows of sum |rate - probability|^norm / 2.
+        Dirichlet kernel; the power is the mean over rows of sum |rate - probability|^norm / 2.
         """
         parts = list(blocks(sample, rng))
         bandwidth = self.bandwidth or _likeliest_bandwidth(parts[0][0])
@@ -769,8 +768,7 @@ class KernelError(PairEstimator):
         """Average the U-statistics of blocks of at most 2000 rows; with interval, p-value by redraws, and bandwidth.
 
         The kernel of two rows is exp(-distance / bandwidth). The variance is that of the mean of the blocks, sum of their
-        variances
-        over blocks^2; the p-value is (1 + redraws whose mean reaches the power) / (1 + redraws).
+        variances over blocks^2; the p-value is (1 + redraws whose mean reaches the power) / (1 + redraws).
         """
         bandwidth = self.bandwidth or median_distance(sample, rng)
         powers, variances, redrawn = [], [], []

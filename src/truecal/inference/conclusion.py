@@ -625,6 +625,8 @@ class Conclusion(Tabular):
         Returns
         -------
         str
+            Where its p-value is at most 1 - level: "miscalibrated, within tolerance", "outside tolerance", or
+            "miscalibrated, size uncertain" where its limits lie on both sides of the tolerance or there is none. Else "".
         """
         findings = {"within": "miscalibrated, within tolerance", "outside": "outside tolerance"}
         group = next((group for group in self._miscalibrated_groups() if group.name == name), None)

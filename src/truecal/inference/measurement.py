@@ -121,6 +121,11 @@ def calibration_error(
     interval starts at 0 unless that test rejects calibration at 1 - level. Rows are independent unless `clusters` says
     otherwise. docs/methods/rank-series.md derives all of this.
 
+    References
+    ----------
+    Kumar, A., Liang, P. and Ma, T. (2019). Verified uncertainty calibration. Advances in Neural Information Processing Systems 32.
+    https://arxiv.org/abs/1909.10155
+
     See Also
     --------
     measure : The same for Predictions that are already built, or a Sketch.
@@ -181,7 +186,7 @@ def measure(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> Estimate | estimate.Estimates:
-    """Estimate the calibration error of Predictions that are already built, or of a Sketch of scores and outcomes.
+    r"""Estimate the calibration error of Predictions that are already built, or of a Sketch of scores and outcomes.
 
     Parameters
     ----------
@@ -208,6 +213,12 @@ def measure(
     ------
     InputError
         An option is invalid, or an estimator cannot judge what the lens looks at.
+
+    Notes
+    -----
+    Value, interval and p-value are those of :func:`calibration_error`. A lens that judges class by class gives one error,
+    :math:`(\sum_k s_k e_k^p)^{1/p}` with the errors e of the classes, their shares s and the norm p of the estimator. Of a
+    Sketch, `sketch_error` bounds how far the value may be from that of the rows.
 
     See Also
     --------
@@ -298,8 +309,9 @@ def _measure_lens(
 ) -> Estimate:
     """Measure value, interval and test of what a lens judges, by the engine that fits its datasets and units.
 
-    Errors of several probabilities by the estimator itself; many classes by counts; one dataset of rows or of clusters by formula
-    or resamples; all else by joint resamples. Raises InputError for a lens on several probabilities with an estimator of one.
+    In this order: errors of several probabilities by the estimator itself; many classes by counts (`_measure_matrix`); one
+    dataset of rows by `measure_profiles`, of clusters by `_measure_clusters`; all else by `_measure_jointly`. Raises InputError
+    for a lens on several probabilities with an estimator of one.
     """
     shares = lens.shares(preds)
     if isinstance(estimator, VectorEstimator):

@@ -476,7 +476,7 @@ def _verify_smooth(estimate: Estimate, threshold: float, level: float, assumes: 
     """Verify continuous outputs by the limits of an estimate of the rank series, which assumes a smooth curve.
 
     "supported" if the upper limit is at most the threshold, "exceeded" if the lower one is above it and the test rejects at 1 -
-    level.
+    level, else "not enough data". A warning names the remedy, few distinct outputs.
     """
     # the recommended estimator has a test for a single dataset
     assert estimate.p_value is not None

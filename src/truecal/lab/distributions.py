@@ -746,6 +746,9 @@ class Mixture(Scores):
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         """Choose a part by the first number, and draw the score from it by the others.
 
+        The part is the first whose cumulated share is above the first number; its `from_uniforms` gets as many of the others as
+        it needs.
+
         Parameters
         ----------
         u : ndarray of shape (uniforms, ...)

@@ -114,7 +114,11 @@ def gather_comparison(
 def _model_row(
     name: str, estimate: tc.Estimate, preds: tc.Predictions | None, curve: tc.selective.RiskCoverage | None
 ) -> Row:
-    """Return name, error with interval, accuracy, log loss, Brier score and AURC of a model; the last four None for a sketch."""
+    """Return name, error with interval, accuracy, log loss, Brier score and AURC of a model; the last four None for a sketch.
+
+    Keys are "name", the columns of `Estimate.frame`, accuracy, log_loss, brier and aurc; accuracy is 1 less the share of
+    wrong answers.
+    """
     scores: dict[str, float | None] = dict.fromkeys(("accuracy", "log_loss", "brier", "aurc"))
     if preds is not None and curve is not None:
         scores = {"log_loss": tc.scores.log_loss(preds), "brier": tc.scores.brier(preds)}

@@ -115,7 +115,11 @@ def write_dossier(
 
 
 def _figures(result: Clinical, curve: DecisionCurve) -> dict[str, str]:
-    """Return addresses of the figures of the dossier by their captions; forest plots for up to _MAX_FOREST_GROUPS sites."""
+    """Return addresses of the figures of the dossier by their captions; forest plots for up to _MAX_FOREST_GROUPS sites.
+
+    The figures are the flexible calibration curve over the distribution of the risks, the decision curve, and a forest plot of
+    each number in _FORESTS.
+    """
     flexible = tc.plot.FlexibleDisplay.from_curves({"spline": result.curve}, scores=result.cohort.scores, plot=False)
     decision = tc.plot.DecisionDisplay.from_curve(curve, plot=False)
     figures = {

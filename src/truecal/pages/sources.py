@@ -185,7 +185,9 @@ class PageSource:
         return max(1.0, float(cluster_sums @ cluster_sums) / max(float(residual @ residual), 1e-300))
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the judged arrays: of the rows, or of the cells of a sketch or scan."""
+        """Return the SHA-256 of the judged arrays: probabilities, labels and weights of rows, or scores, outcomes and weights of
+        cells.
+        """
         if self.preds is not None:
             return fingerprint((self.preds.probs, self.preds.labels, self.preds.weights))
         return fingerprint((self.profile.scores, self.profile.outcomes, self.profile.weights))

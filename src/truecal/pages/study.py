@@ -132,7 +132,11 @@ class Results:
 
 
 def _temperature_ranges(results: Results) -> Answer:
-    """Return least, median and largest fitted temperature by dataset and family, as rows without notes."""
+    """Return least, median and largest fitted temperature by dataset and family, as rows without notes.
+
+    A row is dataset, family, models (their number), min, median, max, over (temperatures above 1), fits (their number) and
+    rows (largest number of rows of a fit), by dataset and rising median. Raises InputError where there are no temperatures.
+    """
     about = results.frame.select("model", "family").unique("model", keep="first")
     fits = results.store.fits()
     fits = fits.filter(pl.col("temperature").is_not_null()).join(about, on="model", how="left")
@@ -168,9 +172,10 @@ def _run_analysis(question: str, results: Results, after: str) -> Answer:
 
 
 def analyses(results: Results) -> list[dict[str, Any]]:
-    """Return a section per analysis, with the study's main metric, before and after recalibration.
+    """Return a section per analysis (see `_section`), with the study's main metric, before and after recalibration.
 
-    An analysis that is not possible gives a note with the reason.
+    Questions are those of specs/analyses.json, in order; "after" gets a section per recalibrator. An analysis that is not
+    possible gives a note with the reason; a note that holds for several sections stands in the first of them.
     """
     sections = []
     for question in _analysis_texts()["questions"]:
@@ -190,7 +195,11 @@ def analyses(results: Results) -> list[dict[str, Any]]:
 
 
 def _section(name: str, question: str, results: Results, recalibrators: list[str], effect: str = "") -> dict[str, Any]:
-    """Return heading, intro, notes and table of a question, answered for each recalibrator; `effect` names one in the words."""
+    """Return heading, intro, notes and table of a question, answered for each recalibrator; `effect` names one in the words.
+
+    Keys are id (`name`), heading, intro, figure (an address or None), notes, header, rows, sorts (of each cell, what it is sorted
+    by) and more (how many rows are not listed). With several recalibrators the last column names that of a row.
+    """
     several_recalibrators = len(recalibrators) > 1
     spec = _analysis_texts()["questions"][question]
     metrics = ", ".join(results.metrics)

@@ -163,6 +163,8 @@ class Profile(SortedRows):
     def coarsen(self, cells: int, *, moments: bool = True) -> Profile:
         """Merge rows into at most `cells` rows of about equal mass; equal scores stay together.
 
+        Cells are cut by `mass_cut`.
+
         Parameters
         ----------
         cells : int
@@ -180,6 +182,12 @@ class Profile(SortedRows):
         ------
         InputError
             `cells` is no whole number of at least 1.
+
+        Examples
+        --------
+        >>> profile = Profile.from_arrays([0.25, 0.25, 0.5, 1.0], [0, 1, 1, 1]).coarsen(2)
+        >>> profile.scores, profile.outcomes, profile.weights
+        (array([[0.25, 0.75]]), array([[0.5, 1. ]]), array([[2., 2.]]))
         """
         options.whole(cells, "cells")
         if self.rows <= cells:

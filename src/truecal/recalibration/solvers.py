@@ -37,7 +37,8 @@ def fit_scale_and_bias(data: LabelledLogits, start: Float64s) -> tuple[Float64s,
 
     Returns scale (of the shape of `start`), bias (K,) with mean 0, and whether the data are separable: some parameters of the
     search gave every label the largest probability of its row, so that the likelihood alone has no optimum. The penalty is
-    stronger then, and where rows are few; not where a class never occurs, whose bias should become very negative.
+    _PENALTY, or if larger _PENALTY_SEPARABLE for separable data and _PENALTY_FEW_ROWS K / n for others; but _PENALTY where a
+    class never occurs, whose bias should become very negative.
 
     >>> data = LabelledLogits.of(np.array([[0.0, 1.0]] * 400), np.repeat([1, 0], [300, 100]), None)
     >>> scale, bias, separable = fit_scale_and_bias(data, np.ones(1))

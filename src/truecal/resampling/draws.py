@@ -90,8 +90,9 @@ class RowSums:
     def draw(self, resamples: int, rng: np.random.Generator) -> Iterator[CellBatch]:
         """Draw resamples of `n` rows with replacement; yield them in blocks of bounded memory, shape (block, cells).
 
-        A kind is a cell and an outcome. The variance of scores within a kind, which moves the mean score of a cell a little, is
-        added to the sums of scores as a normal.
+        A kind is a cell and an outcome; how many rows each gets is drawn by `multinomial`, and all have its mean score. The
+        variance of scores within the kinds of a cell, which moves its mean score a little, is added to the sum of scores of the
+        cell as a normal of this variance times the rows drawn.
         """
         kinds = np.concatenate([self.zeros, self.ones]) * self._means**2
         within = np.maximum(self._squares - kinds.reshape(2, -1).sum(axis=0), 0.0) / self.rows

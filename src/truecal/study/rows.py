@@ -58,7 +58,12 @@ class Rows:
 
 
 def load_rows(path: Path, columns: FileColumns, *, labels_only: bool = False) -> Rows:
-    """Read one file. With `labels_only` outputs are zeros of the right shape, and there are no weights and clusters."""
+    """Read one file. With `labels_only` outputs are zeros of the right shape, and there are no weights and clusters.
+
+    Text labels are names: those of `columns.classes`, else what a pattern such as p_* matched. Numeric labels are positions of
+    classes, unless the names are numbers too. Raises InputError for outputs of another shape than (n,) or (n, classes), for a
+    file without rows and for labels that are no classes.
+    """
     read = _read_npz if path.suffix.lower() == ".npz" else _read_table
     outputs, contents, star_names = read(path, columns, labels_only)
     if outputs.ndim not in (1, 2) or (outputs.ndim == 2 and outputs.shape[1] < 2):

@@ -218,7 +218,7 @@ def fit_recalibrator(path: Path, source: PredictionFile, name: str, options: Opt
 
 
 def _fitted_rows(labels: Indices, options: Options) -> Mask:
-    """Draw the mask (n,) of the rows that recalibrators are fitted on (see `held_out`)."""
+    """Draw the mask (n,) of the rows that recalibrators are fitted on, `held_out` with fraction and seed of the study's split."""
     return held_out(labels, options.split.fraction, options.split.seed)
 
 

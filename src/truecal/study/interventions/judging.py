@@ -55,7 +55,10 @@ def judge(preds: tc.Predictions, plan: LensPlan, *, seed: int = 0) -> list[Numbe
 def _calibration_errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
     """Yield the calibration errors under every lens of the plan: traditional, top k, full, groups, labels, Likert intervals.
 
-    Top k beyond the number of classes, and labels without rows, are left out.
+    All but the traditional one are a GeneralizedECE with the bins of KDTree(gamma). Lenses are named "traditional", "top-k",
+    "full", "groups NAME" and "likert WORD", selections "all" and "label NAME". Of a Likert interval there are the share of its
+    rows and, where it has rows, "inter-interval" and "total-variation". Top k beyond the number of classes, and labels without
+    rows, are left out.
     """
     n = len(preds)
     error = tc.GeneralizedECE(binning=tc.estimators.KDTree(plan.gamma), level=None)
@@ -86,7 +89,11 @@ def _calibration_errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Numbe
 
 
 def _scores_and_confidences(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
-    """Yield top-k accuracies, mean confidences by rank and of groups by label, mean entropy (nats), log loss and Brier score."""
+    """Yield top-k accuracies, mean confidences by rank and of groups by label, mean entropy (nats), log loss and Brier score.
+
+    k is 1 and those of the plan up to the number of classes; ranks go to the largest k. Groups are those of the first grouping:
+    the mean probability of each group over the rows of each label (selection "label NAME"), where it has rows.
+    """
     n = len(preds)
     ks = [1, *(k for k in plan.top_k if k <= preds.class_count)]
     top = tc.TopK(max(ks)).sample(preds)
