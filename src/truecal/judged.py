@@ -230,7 +230,9 @@ class JudgedRows:
     def estimate_means(self, functions: Float64s) -> JudgedMeans:
         """Estimate the means of functions phi of the score, (N, K), times E[y | c] - c, with their covariance (2).
 
-        The values are mean_all(phi (g - c)) + mean_trusted(phi (y - g)), (K,), with g as in :attr:`predicted`.
+        The values are mean_all(phi (g - c)) + mean_trusted(phi (y - g)), (K,), with g as in :attr:`predicted`. The covariance
+        is (n ((1 - f) L + f S) + m S) / (n + m) with n :attr:`size`, m :attr:`added_rows`, f :attr:`fraction`, L the covariance
+        of the label noise phi (y - g) and S that of the row noise phi (y - c).
         """
         all_rates, out_of_fold = self.predicted
         phi, n, m, f = functions[self.trusted], self.size, self.added_rows, self.fraction

@@ -427,7 +427,7 @@ def focal_loss(
 def _focal_terms(log_p: Tensor, gamma: Gamma) -> Tensor:
     """Compute (1 - p)^gamma log p from log probabilities of any shape, gamma a number or the schedule "flsd-53".
 
-    1 - p is clamped from below: for p = 1 and gamma < 1 the gradient is then 0, not NaN.
+    1 - p is at least the smallest normal number of its type: for p = 1 and gamma < 1 the gradient is then 0, not NaN.
 
     >>> _focal_terms(torch.tensor([0.5]).log(), 1.0)  # 0.5 ln 0.5
     tensor([-0.3466])

@@ -133,7 +133,11 @@ def _sources_of_models(source: Files, models: "tuple[tuple[str, str], ...]") -> 
 
 
 def _reply(conclusion: RankingConclusion, estimates: "Mapping[str, tc.Estimate]") -> Reply:
-    """Return the reply with errors of models and differences of pairs; a statement per pair, with its gate if there is one."""
+    """Return the reply with errors of models and differences of pairs; a statement per pair, with its gate if there is one.
+
+    Its content is n, lens, models ("name" and `Estimate.frame`, the smallest error first) and pairs (`Comparison.row`); its
+    text is both tables, the method, and the sentence of the conclusion.
+    """
     first = conclusion.comparisons[0]
     interval = f"[{conclusion.level:.0%} interval]"
     models = [{"name": name, **estimates[name].frame()[0]} for name in conclusion.ranking]

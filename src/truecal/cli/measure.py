@@ -231,7 +231,11 @@ def _conclude(
 
 
 def _estimate_text(part: GroupEstimate, conclusion: "tc.inference.Conclusion | None") -> str:
-    """Return an estimate as lines of label and value: error, interval, p-value, direction, region, sample, estimator, warnings."""
+    """Return an estimate as lines of label and value: error, interval, p-value, direction, region, sample, estimator, warnings.
+
+    What an estimate lacks has no line; the direction is shown from 0.0005 on, the region where `conclusion` has one and shows
+    miscalibration. Labels are padded to one width.
+    """
     e, (low, high) = part.estimate, part.limits
     spec, direction = f".{digits.decimals(low, high)}f", float(e.direction)
     lines = {e.metric: f"{float(e.value):{spec}}"}
@@ -286,7 +290,11 @@ def _tables_text(measured: Sequence[GroupEstimate], data: Data, columns: Sequenc
 def _other_table_reply(
     flag: str, source: GroupedFiles, options: EstimatorOptions, thresholds: list[float] | None
 ) -> Reply:
-    """Return the reply of --values, --clinical, --net-benefit or --abstention (`flag`) on the selected rows of one file."""
+    """Return the reply of --values, --clinical, --net-benefit or --abstention (`flag`) on the selected rows of one file.
+
+    Each row of its table is a statement. Abstention has the rows at 10 %, 20 %, ..., 100 % answered; net benefit is by default at
+    0.25, 0.5, 1, 1.5, 2, 3 and 4 times the rate of events, below 0.95. Refuses scans, and --by except with --clinical.
+    """
     if source.scans:
         raise InputError(f"{flag} needs the rows of one file in memory; leave out --engine and further files")
     if source.by and flag != "--clinical":

@@ -54,7 +54,11 @@ def read_sketch(source: PlainFile) -> "tc.Sketch":
 
 
 def scan_files(source: PlainFile) -> "tc.engines.Scan":
-    """Scan files in one pass, with columns detected as for a file in memory; print on stderr what was read, unless --quiet."""
+    """Scan files in one pass, with columns detected as for a file in memory; print on stderr what was read, unless --quiet.
+
+    Columns are detected from the types and first rows (_DETECTION_ROWS) of the first file. The scan is that of
+    :func:`truecal.scan` with the lens in words, and with a note where rows of several models are pooled.
+    """
     _refuse_row_options(source)
     paths = sources.files_of(list(source.files))
     frame = sources.open_frame(paths[:1], source.engine)[0]

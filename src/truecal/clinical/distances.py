@@ -131,9 +131,9 @@ def curve_distances(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ra
 def _draw_candidates(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
     """Draw 4000 parameter vectors (4000, k) at most 4 standard errors from the line through calibrated and fitted parameters.
 
-    Returns them and their squared Mahalanobis distances (4000,) from the fitted parameters by `covariance` (k, k). One in ten
-    lies on the line itself, at most 4 standard errors from the fit, not beyond the calibrated ones; directions without variance
-    stay on it.
+    Returns them and their squared Mahalanobis distances (4000,) from the fitted parameters by `covariance` (k, k). Positions on
+    the line are uniform, at most 4 standard errors from the fit, not beyond the calibrated parameters; from there, in nine of
+    ten, a uniform distance in a uniform direction. Directions without variance stay on the line.
     """
     step = curve.parameters - curve.calibrated
     root = symmetric_root(covariance)
@@ -203,8 +203,9 @@ def parameter_covariance(cohort: Cohort, curve: SplineCurve) -> Float64s:
 def _draw_errors(covariance: Float64s, rng: np.random.Generator) -> Float64s:
     """Draw at least 600 normal errors (draws, k) with a covariance (k, k), with variance reduction.
 
-    Directions come in orthogonal sets, each with its opposite, and lengths at equal steps of their distribution: the seed is
-    the same by default, so Monte Carlo error would bias all intervals in one direction.
+    Directions come in orthogonal sets (of the QR decomposition of normal matrices), each with its opposite; squared lengths are
+    chi-squared with k degrees of freedom at equal steps of their distribution. The seed is the same by default, so Monte Carlo
+    error would bias all intervals in one direction.
 
     >>> draws = _draw_errors(np.eye(2), np.random.default_rng(0))
     >>> draws.shape, round(float((draws**2).sum(axis=1).mean()), 2)  # two variances of 1

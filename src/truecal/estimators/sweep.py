@@ -153,7 +153,12 @@ class SweepECE(Estimator):
         return count, finest
 
     def _sweep(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Sweep the numbers of bins of every dataset, several at a time; return (count, finest) of :meth:`sweep`."""
+        """Sweep the numbers of bins of every dataset, several at a time; return (count, finest) of :meth:`sweep`.
+
+        A dataset is done at the first number at which outcome rates do not rise. Once as many cuts were made as there are rows,
+        bins of one distinct score are tried: where their rates rise, those of all coarser bins do too, and the largest number
+        is the answer.
+        """
         largest = np.full(profile.batch, profile.rows)
         if profile.weights is not None:
             sizes = profile.total if profile.counted else largest

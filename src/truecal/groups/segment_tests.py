@@ -254,8 +254,9 @@ def _quantile(maxima: Float64s, level: float) -> float:
 def joint_null(tests: SegmentTests, draws: int, level: float, progress: parallel.Progress) -> SegmentNull:
     """Compute the log evidence u of all tests, and its largest values in every redraw (or sign flip of clusters).
 
-    Of each redraw the 64 largest values are stored. Redraws, at most `draws`, stop early once too many exceed the data for any
-    rejection at `level`; `progress` is called after every block of them.
+    u is the log evidence of the normal score of z, the sum of residuals of a test over its deviation under calibration. Of each
+    redraw the 64 largest values are stored. Redraws, at most `draws`, stop early once too many exceed the data for any
+    rejection at `level` (`_max_exceedances`); `progress` is called after every block of them.
     """
     records = tests.records
     second, third = tests.null_moments(records.score)

@@ -580,7 +580,11 @@ class Conclusion(Tabular):
 
     @property
     def gate(self) -> str:
-        """Last line of a gate: PASS or FAIL, the number that decides, and what would change it; empty without a tolerance."""
+        """Last line of a gate: PASS or FAIL, the number that decides, and what would change it; empty without a tolerance.
+
+        PASS names the upper limit. FAIL names one of these: that a smooth curve must be assumed, the groups outside, the lower
+        limit above the tolerance, or the upper limit with the number of further rows that would let it pass.
+        """
         upper_limit = self._upper()
         if self.tolerance is None or upper_limit is None or self.low is None:
             return ""
@@ -641,7 +645,11 @@ class Conclusion(Tabular):
         return Frame.from_records([{name: getattr(self, name) for name in numbers}])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all facts and words as plain values, as `--json` prints them under "conclusion"."""
+        """Return all facts and words as plain values, as `--json` prints them under "conclusion".
+
+        Keys are the fields, worst_group (a name or None), groups_outside (names), headline, sentence, reading, additions, gate,
+        passed and further.
+        """
         properties = ("headline", "sentence", "reading", "additions", "gate", "passed", "further")
         worst = self.worst_group
         return {

@@ -93,7 +93,12 @@ class RankingConclusion(Tabular):
 
     @property
     def gate(self) -> str:
-        """Last line of a gate: PASS or FAIL, the number that decides, and what would change it; empty without a gate."""
+        """Last line of a gate: PASS or FAIL, the number that decides, and what would change it; empty without a gate.
+
+        It is about the comparison with the highest upper limit (`worst`). PASS names that limit, or how far it lies below 0.
+        FAIL names the lower limit if that is above `max_increase`, else the upper one with the number of further rows that
+        would let it pass.
+        """
         worst, limit = self.worst, self.max_increase
         if worst is None or limit is None:
             return ""

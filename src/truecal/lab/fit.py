@@ -517,7 +517,8 @@ class WorldFit:
     def empirical_world(self) -> World:
         """World of the best curve on the scores of the data.
 
-        They are interpolated where at least 90 % differ and rows have no weights, else drawn with their weights.
+        They are interpolated (`Empirical`) where at least 90 % differ and rows have no weights, else drawn with their weights
+        (`Discrete`).
         """
         scores = self.profile.scores[0].astype(np.float64)
         smooth = self.profile.weights is None and self.profile.distinct[0] >= 0.9 * scores.size
@@ -610,7 +611,8 @@ def fit_world(profile: tc.profile.Profile, *, resolution: float | None = None) -
 def _impute_ends(scores: Array, beta: BetaFit) -> tuple[Array, Array]:
     """Return c and 1 - c (n,) of scores; where one is 0 it is replaced by exp(log(resolution) - 1 / exponent) of the fitted Beta.
 
-    The exponent is alpha for c and beta for 1 - c; the other of the two stays 1.
+    The resolution is that of the fit, `beta.resolution`. The exponent is alpha for c and beta for 1 - c; the other of the two
+    stays 1.
     """
     c, rest = scores.copy(), 1.0 - scores
     near_zero, near_one = (

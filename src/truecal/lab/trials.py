@@ -101,7 +101,8 @@ def code_digest() -> str:
     Returns
     -------
     str
-        Hexadecimal digest of all modules of truecal that a simulation depends on.
+        Hexadecimal digest of all modules of truecal that a simulation depends on: all outside of _UPPER_LAYERS, ascending by
+        path, with a zero byte between two.
 
     Notes
     -----

@@ -79,7 +79,11 @@ class ModelPage(Page):
     template = "model.html"
 
     def drawn(self) -> dict[str, object]:
-        """Return cells, curves, limits, errors and remedies by name, which scripts draw."""
+        """Return the numbers that scripts draw, by name.
+
+        They are cells, curves and limits of the page; value, interval and p_value of head and absolute error; level, n,
+        top_label and most_bins; and the thinned curve of every recalibrator that has one, as remedies.
+        """
         errors = {
             name: {"value": estimate.value, "interval": estimate.interval, "p_value": estimate.p_value}
             for name, estimate in (("head", self.head), ("absolute", self.absolute))

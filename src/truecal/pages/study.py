@@ -270,7 +270,10 @@ class StudyPage(Page):
 
 
 def gather_study(store: Any, *, title: str | None = None, command: str | None = None) -> StudyPage:
-    """Compute the page of the store of a study; refuse an empty store, and one without error or another metric."""
+    """Compute the page of the store of a study; refuse an empty store, and one without error or another metric.
+
+    `title` is by default the name of the study; `command` is the command line that the page shows, None for a program's page.
+    """
     frame, meta = store.frame(), store.meta()
     if frame.height == 0:
         raise InputError("the store holds no finished result yet; run the study first")
@@ -298,7 +301,12 @@ def gather_study(store: Any, *, title: str | None = None, command: str | None = 
 
 
 def _describe_best(results: Results) -> tuple[str, str]:
-    """Say which model has the lowest metric on the clean dataset that figures show, and whether intervals support that."""
+    """Say which model has the lowest metric on the clean dataset that figures show, and whether intervals support that.
+
+    Returns the finding and a sentence: how many other models have an interval that begins at or below the end of that of
+    the best one,
+    or why that is unknown.
+    """
     try:
         clean = choose_clean(results.store, results.frame, None)
         choice: dict[str, Any] = {"metric": results.metric, "lens": results.lens, "dataset": clean}

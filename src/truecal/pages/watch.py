@@ -48,7 +48,10 @@ def gather_watch(watch: tc.Watch, *, title: str = "Calibration over time", comma
 
 
 def _diagrams(group: WatchedGroup) -> Mapping[str, list[dict[str, Any]]]:
-    """Return mean score, frequency and rows of the filled bins "before" and "after" the estimated start of a change."""
+    """Return mean score, frequency and rows of the filled bins "before" and "after" the estimated start of a change.
+
+    They are those of the stream with the strongest evidence, {"before": [{"score", "frequency", "rows"}, ...], "after": ...}.
+    """
     stream = group.streams[group.leader]
     parts = dict(zip(("before", "after"), stream.blocks.split(stream.start), strict=True))
     return {

@@ -94,7 +94,11 @@ class ForestDisplay(_RowsDisplay):
         return cls(columns, number=number)._plot_if(plot, ax)
 
     def _draw(self, ax: Any) -> None:
-        """Draw a row per site, mean and new site, squares growing with events; a dashed line at the ideal; O/E on a log scale."""
+        """Draw a row per site, mean and new site, squares growing with events; a dashed line at the ideal; O/E on a log scale.
+
+        The side of a square is 3.7 + 5 sqrt(events / largest events) points. Mean (a diamond) and new site (without a marker)
+        are of all sites; names of sites end in (events/rows).
+        """
         title, ideal = _NUMBERS[self.number]
         if ideal is not None:
             ax.axvline(ideal, zorder=1, **DASHED)

@@ -314,7 +314,11 @@ class ReliabilityDisplay(Display):
         return super().plot(ax)
 
     def _draw(self, ax: Any) -> list[Any]:
-        """Draw the diagonal and the parts in `_drawn`, legend and title; return the axes of the histogram, if it is drawn."""
+        """Draw the diagonal and the parts in `_drawn`, legend and title; return the axes of the histogram, if it is drawn.
+
+        Scores are horizontal ("Confidence"), outcomes vertical; the smooth curve is orange with its band, isotonic steps are
+        dotted green, bins are those of `_draw_bins`.
+        """
         ax.plot([0, 1], [0, 1], zorder=1, **DASHED)
         if "smooth" in self._drawn:
             smooth = self.numbers.smooth

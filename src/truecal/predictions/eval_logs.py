@@ -599,7 +599,11 @@ def eval_log(file: Path, preset: str | None = None) -> EvalLog | None:
 
 
 def _read_log(file: Path, preset: str | None) -> EvalLog | None:
-    """Read a file as the evaluation log that its content shows; None if it shows none. `preset` is for samples of lm-eval."""
+    """Read a file as the evaluation log that its content shows; None if it shows none. `preset` is for samples of lm-eval.
+
+    Lines of JSON are samples of lm-eval if the first has its keys; a .eval archive or a JSON file is tried as a log of Inspect,
+    promptfoo, DeepEval and HELM, in this order.
+    """
     kind = kind_of(file)
     if kind == "ndjson":
         first = next(read_lines(file), None)

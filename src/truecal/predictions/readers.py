@@ -482,7 +482,7 @@ def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tupl
 def _read_npz(file: Path, request: ReadRequest) -> Reading:
     """Read predictions from the arrays of an npz file, label and predictions by the names of the request, else detected by name.
 
-    Refuse names without an array, a list of arrays of predictions, and columns to group by.
+    Refuse names without an array, a list of arrays of predictions, columns to group by, and one array for two purposes.
     """
     arrays = read_arrays(file)
     choice = frames.choose(list(arrays), label=request.label, probs=request.probs, logits=request.logits)

@@ -526,7 +526,11 @@ class _Scoring:
         return Evaluation(tuple(rows), score, self.level, best, (best, *tied), folds, refused)
 
     def _row(self, name: str, by_score: Mapping[str, Mapping[str, Float64s]]) -> EvaluationRow:
-        """Compute scores, changes, calibration error and accuracy of one map; `by_score[score][map]` are losses of rows, (n,)."""
+        """Compute scores, changes, calibration error and accuracy of one map; `by_score[score][map]` are losses of rows, (n,).
+
+        Changes are from the predictions before recalibration; the error is that of :func:`truecal.measure` by the lens, with
+        the notes of the map before its own warnings.
+        """
         preds, notes = self.results[name].preds, self.results[name].notes
         log_losses, briers = by_score["log loss"], by_score["brier"]
         lens = self.lens or default_lens(preds)

@@ -278,7 +278,8 @@ class GeneralizedECE(VectorEstimator):
         Returns
         -------
         tuple of float, array of shape (resamples,), float
-            The value, the error along the fitted direction in every resample, and the p-value of calibration.
+            The value, the error along the fitted direction in every resample (`BinnedSample.resample`), and the p-value of
+            calibration (`BinnedSample.calibrated_errors`).
 
         Raises
         ------

@@ -99,7 +99,10 @@ class BinnedSample:
         return float(np.clip(self.directed[0], 0.0, self.value))
 
     def deviation(self) -> float:
-        """Compute the standard error of the value, that of (1) along the observed gaps; bins at distance 0 have slope 0."""
+        """Compute the standard error of the value, `_standard_error` with the slopes of the distance at the observed gaps.
+
+        Bins at distance 0 have slope 0.
+        """
         return self._standard_error(self._slopes(self.bins.gap, self.bins.mean_outcome))
 
     def resample(self, resamples: int, rng: np.random.Generator) -> Float64s:

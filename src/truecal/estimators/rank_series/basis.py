@@ -223,7 +223,10 @@ def _equal_mass_cut(profile: Profile, lower_rows: Indices) -> Cut:
 
 
 def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:
-    """Make a cell of every row of unweighted datasets; cells from `lower_rows`, shape (m or 1, 1), on are above 1/2."""
+    """Make a cell of every row of unweighted datasets; cells from `lower_rows`, shape (m or 1, 1), on are above 1/2.
+
+    Ranks are (i + 1/2) / n of the row at position i, and for equal scores the middle of their positions (3).
+    """
     scores = profile.scores.astype(np.float64, copy=False)
     residuals = profile.outcomes - scores
     if (profile.distinct < profile.rows).any():

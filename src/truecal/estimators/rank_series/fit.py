@@ -99,8 +99,8 @@ class SeriesFit:
     def value(self) -> Float64s:
         """The root-mean-square error, sqrt(max(power, 0)), at most 1, shape (m,).
 
-        A power above 1.645 sqrt(2) |V|_F, V the null covariance of the chosen terms, is corrected first by Jensen's inequality
-        (14), except where scores are few (4b).
+        A power above 1.645 sqrt(2) |V|_F, V the null covariance of the chosen terms, is corrected first by `jensen_corrected`
+        (14), as the root of an unbiased square is too small on average, except where scores are few (4b).
         """
         cells, power = self.cells, np.maximum(self.power, 0.0)
         # The covariance itself is needed only where a bound does not decide on significance: the basis has length 1, so
