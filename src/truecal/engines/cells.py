@@ -164,7 +164,11 @@ class Gathered:
     weights: tuple[float, float, float] | None = None
 
     def __add__(self, other: "Gathered") -> "Gathered":
-        """Add the sketches of equal groups, class by class, and the counts of `unfit`; combine extremes and weights."""
+        """Add the sketches of equal groups, class by class, and the counts of `unfit`.
+
+        Extremes are the lowest and highest of both; weights the smallest, the largest and the sum, those of one where the other
+        has none.
+        """
         sketches = dict(self.sketches)
         for group, parts in other.sketches.items():
             own_parts = sketches.get(group)

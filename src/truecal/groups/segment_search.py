@@ -210,7 +210,7 @@ class Audit(Tabular):
         """Last line of a gate: PASS or FAIL, the level, and the worst segment, that whose limits lie farthest from 0.
 
         It fails on segments beyond the tolerance, or on any significant one without a tolerance; of these the worst is named,
-        with the limit nearer to 0.
+        with the limit nearer to 0, and the remedy. PASS names the worst of all segments, or that none is shown to be off.
         """
         sure = f"at {self.level:.0%} for all {self.searched:,} segments together"
         failing = [segment for segment in self.segments if segment.beyond is not False]

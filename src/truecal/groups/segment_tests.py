@@ -203,7 +203,8 @@ class SegmentNull:
     def p_values(self, level: float) -> Float64s:
         """Compute family-wise p-values (tests,) by stepping down: tests rejected at `level` are left out of the next maxima.
 
-        Values do not decrease from step to step.
+        In a step p is (1 + redraws whose largest u reaches that of the test) / (1 + redraws), and those with u at or above the
+        quantile of the largest at `level` are rejected. Values do not decrease from step to step.
         """
         u = self.observed
         p = np.full(len(u), np.nan)

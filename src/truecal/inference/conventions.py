@@ -153,7 +153,9 @@ def like_for(preds: Predictions, tool: str) -> Convention:
 
 
 def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass") -> Convention:
-    """Return the convention of torchmetrics' CalibrationError.
+    """Return the convention of torchmetrics' CalibrationError: bins of equal width, with one more for scores of exactly 1.
+
+    "binary" judges OneClass() in double precision, "multiclass" the top label in single, to 1e-6; norms are l1, l2 and max.
 
     >>> _torchmetrics(task="binary").lens, _torchmetrics().estimator.bins
     (OneClass(name=None), 15)
@@ -168,7 +170,9 @@ def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass")
 
 
 def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") -> Convention:
-    """Return the convention of netcal's ECE, MCE or ACE.
+    """Return the convention of netcal's ECE, MCE or ACE: bins by the rule "linspace [a, b)".
+
+    MCE is of norm inf, ACE weighs bins equally; "binary" judges OneClass(), "multiclass" the top label.
 
     >>> _netcal(metric="mce").estimator.norm, _netcal().estimator.bins
     (inf, 10)
@@ -184,7 +188,9 @@ def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") ->
 
 
 def _sklearn(*, bins: int = 5, strategy: str = "uniform", norm: str = "l1") -> Convention:
-    """Return the convention of scikit-learn's calibration_curve, averaged over rows.
+    """Return the convention of scikit-learn's calibration_curve, averaged over rows, for OneClass().
+
+    Bins are by the rule "linspace (a, b]" for "uniform", "percentiles (a, b]" for "quantile"; norms are l1 and l2.
 
     >>> _sklearn(strategy="quantile").estimator.rule, _sklearn().lens
     ('percentiles (a, b]', OneClass(name=None))
@@ -220,7 +226,9 @@ def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str |
 
 
 def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> Convention:
-    """Return the convention of relplot's smooth or binned ECE.
+    """Return the convention of relplot's smooth or binned ECE: SmoothECE(rule="relplot"), or bins by "floor(c / width)".
+
+    "binary" judges OneClass(), "multiclass" the top label.
 
     >>> _relplot(task="multiclass").lens, _relplot(metric="binned").estimator.bins
     (TopLabel(), 10)
@@ -240,7 +248,7 @@ def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> 
 
 
 def _guo(*, bins: int = 15) -> Convention:
-    """Return the convention of the code of Guo et al. (2017).
+    """Return the convention of the code of Guo et al. (2017): bins by the rule "torch (a, b]", of the top label, to 1e-6.
 
     >>> _guo().estimator.rule, _guo().lens
     ('torch (a, b]', TopLabel())
@@ -249,7 +257,7 @@ def _guo(*, bins: int = 15) -> Convention:
 
 
 def _helm(*, bins: int = 10) -> Convention:
-    """Return the convention of HELM's ece_10_bin.
+    """Return the convention of HELM's ece_10_bin: bins of equal mass by the rule "array_split", of the top label.
 
     >>> _helm().estimator.rule, _helm().lens
     ('array_split', TopLabel())
@@ -272,7 +280,7 @@ def _robustness_metrics(*, bins: int = 15) -> Convention:
 
 
 def _ace(*, bins: int = 15) -> Convention:
-    """Return the convention of the adaptive calibration error of Nixon et al. (2019).
+    """Return the convention of the adaptive calibration error of Nixon et al. (2019): AdaptiveECE(bins), ClassWise().
 
     >>> _ace().estimator.bins, _ace().lens
     (15, ClassWise(weights=None))
@@ -283,6 +291,8 @@ def _ace(*, bins: int = 15) -> Convention:
 
 def _tace(*, bins: int = 15, threshold: float = 0.01) -> Convention:
     """Return the convention of the thresholded adaptive calibration error of Nixon et al. (2019).
+
+    It is AdaptiveECE(bins, threshold=threshold), ClassWise().
 
     >>> _tace().estimator.threshold
     0.01

@@ -23,6 +23,8 @@ _DARK = 1.2  # by choice: sum of red, green and blue below which text on a cell 
 def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
     """Return {"color": ..., "marker": ...} by name of each distinct family, in alphabetical order; None is "no family".
 
+    Colours and markers are those of _COLOURS and _MARKERS in turn, each begun again at its end.
+
     >>> list(family_styles(["vit", None, "mlp", "vit"]))
     ['mlp', 'no family', 'vit']
     """

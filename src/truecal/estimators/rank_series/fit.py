@@ -78,7 +78,10 @@ class SeriesFit:
 
     @cached_property
     def moments(self) -> CurveMoments:
-        """Moments of the fitted gap; without a gap the mean square and the curvature are 0, and the slope is 4 E[s^2] / n."""
+        """Moments of the fitted gap m (see `CurveMoments`); s^2 is rate (1 - rate), all means are over rows.
+
+        Without a gap the mean square and the curvature are 0, and the slope is 4 E[s^2] / n.
+        """
         shares, n, square = self.cells.shares, self.cells.n, self.gap * self.gap
         variance = self.rate * (1 - self.rate)
         mean_square = np.vecdot(shares, square)
