@@ -71,35 +71,51 @@ def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def points(value: float) -> str:
-    """Write an error (as a fraction) in percentage points, with two significant digits.
+def points(value: float, limit: float | None = None) -> str:
+    """Write an error (as a fraction) in percentage points, with two significant digits, or as :func:`beside_limit`.
 
-    >>> points(0.0312), points(0.00041), points(0), points(0.01)
-    ('3.1 points', '0.041 points', '0 points', '1.0 points')
+    >>> points(0.0312), points(0.00041), points(0), points(0.01), points(0.0204, 0.02)
+    ('3.1 points', '0.041 points', '0 points', '1.0 points', '2.04 points')
     """
     size = 100 * value
     if size == 0 or not isfinite(size):
         return f"{size:g} points"
-    return f"{size:.{max(0, 1 - floor(log10(abs(size))))}f} points"
+    decimals = max(0, 1 - floor(log10(abs(size))))
+    return (
+        f"{size:.{decimals}f} points"
+        if limit is None
+        else f"{beside_limit(size, round(100 * limit, 9), decimals)} points"
+    )
 
 
-def points_between(low: float, high: float, word: str) -> str:
+def points_between(low: float, high: float, word: str, limit: float | None = None) -> str:
     """Write two errors (as fractions) in percentage points, joined by `word`, with the decimals of half their difference.
 
-    >>> points_between(0.0212, 0.104, "to")
-    '2.1 to 10.4 points'
+    With more (up to 6) if only these show on which side of `limit` they lie.
+
+    >>> points_between(0.0212, 0.104, "to"), points_between(0.0201, 0.0232, "to", 0.02)
+    ('2.1 to 10.4 points', '2.01 to 2.32 points')
     """
-    decimals = significant_decimals(100 * low, 100 * high)
+    decimals = _point_decimals(low, high, limit)
     return f"{100 * low:.{decimals}f} {word} {100 * high:.{decimals}f} points"
 
 
-def points_within(value: float, low: float, high: float) -> str:
-    """Write an error (as a fraction) in percentage points, with the :func:`significant_decimals` of its interval.
+def points_within(value: float, low: float, high: float, limit: float | None = None) -> str:
+    """Write an error (as a fraction) in percentage points, with the decimals that :func:`points_between` gives its interval.
 
     >>> points_within(0.1402, 0.1335, 0.1466), points_within(0.14, 0.08, 0.28)
     ('14.02 points', '14 points')
     """
-    return f"{100 * value:.{significant_decimals(100 * low, 100 * high)}f} points"
+    return f"{100 * value:.{_point_decimals(low, high, limit)}f} points"
+
+
+def _point_decimals(low: float, high: float, limit: float | None) -> int:
+    """Return the :func:`significant_decimals` of an interval in points, or more if only these show the side of `limit`."""
+    decimals = significant_decimals(100 * low, 100 * high)
+    if limit is None:
+        return decimals
+    texts = [beside_limit(100 * value, round(100 * limit, 9), decimals) for value in (low, high)]
+    return max(decimals, *(len(text.partition(".")[2]) for text in texts))
 
 
 def significant_decimals(low: float, high: float, digits: int = 2) -> int:

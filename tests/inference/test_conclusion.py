@@ -199,3 +199,104 @@ def test_percentages_of_a_region_have_the_digits_of_their_limits():
     y = rng.random(6000) < np.where(p < 0.5, 0.034, 0.8)
     region = worst_region(tc.profile.Profile.from_arrays(p, y))
     assert "99.99" not in region.sentence("positive class")
+
+
+def test_a_gate_names_whose_limit_and_whose_estimate_decide():
+    """All rows may decide although groups are judged too, and a group's estimate may be what more rows would not help."""
+    whole = conclude(estimate(0.01, 0.0, 0.09), tolerance=0.02, groups=[FINE, OPEN], every_group=True)
+    assert "may be as large as 0.090, and" in whole.gate
+    group_alone = conclude(estimate(0.005, 0.0, 0.01), tolerance=0.02, groups=[FINE, OPEN], every_group=True)
+    assert "may be as large as 0.060 in open" in group_alone.gate
+    assert "if the estimate of 0.030 in open is right, more rows would not let it pass" in group_alone.gate
+
+
+def test_a_forecast_covers_all_rows_and_undecided_groups():
+    small = GroupError("small", 100, 0.01, 0.0, 0.05)
+    alone = conclude(estimate(0.01, 0.0, 0.021), tolerance=0.02)
+    both = conclude(estimate(0.01, 0.0, 0.021), tolerance=0.02, groups=[small], every_group=True)
+    assert (alone.further, both.further) == (211, 1500)
+    assert conclude(estimate(0.01, 0.0, 0.021), tolerance=0.02, groups=[small]).further == 211
+
+
+def test_the_group_that_is_read_out_is_one_whose_error_is_shown():
+    noisy = GroupError("noisy", 30, 0.1, 0.0, 0.3, 0.6, -0.08)
+    shown = GroupError("shown", 2000, 0.03, 0.01, 0.05, 0.001, 0.03)
+    for tolerance in (None, 0.06):
+        reading = conclude(estimate(0.01, 0.0, 0.03), tolerance=tolerance, groups=[noisy, shown]).reading
+        assert reading.endswith("In shown: predicted too high by 3.0 points on average.")
+
+
+def test_numbers_beside_the_tolerance_show_on_which_side_they_lie():
+    assert "is at most 2.04 points" in conclude(estimate(0.01, 0.0, 0.0204), tolerance=0.02).sentence
+    assert "2.01 to 2.40 points), more than" in conclude(estimate(0.022, 0.0201, 0.024), tolerance=0.02).sentence
+    off = GroupError("off", 200, 0.05, 0.02004, 0.09, 0.001, 0.05)
+    conclusion = conclude(estimate(0.005, 0.0, 0.01), tolerance=0.02, groups=[FINE, off])
+    assert "at least 0.02004" in conclusion.gate
+    assert "2.004 to 9.000 points" in conclusion.sentence
+
+
+def test_a_direction_that_is_not_known_is_not_described():
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.2, 0.4, 0.6, 0.8], 4000)
+    conclusion = tc.verify(tc.Predictions.from_probs(p, rng.random(4000) < p - 0.15), 0.02).conclusion()
+    assert conclusion.verdict == "outside"
+    assert conclusion.to_dict()["direction"] is None
+    assert "in some ranges" not in conclusion.reading
+
+
+def test_no_sentence_denies_an_error_whose_lower_limit_is_above_zero():
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.2, 0.4, 0.6, 0.8], 4000)
+    conclusion = tc.verify(tc.Predictions.from_probs(p, rng.random(4000) < p - 0.05), 0.05).conclusion()
+    assert conclusion.verdict == "not enough data"
+    assert conclusion.low > 0
+    assert "No miscalibration" not in str(conclusion)
+
+
+def test_the_verdict_of_a_smooth_curve_is_that_of_its_limits():
+    """A test of 1 - level that does not reject leaves no lower limit above 0, as everywhere."""
+    below = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        p = rng.random(300)
+        result = tc.verify(tc.Predictions.from_probs(p, rng.random(300) < p - 0.06 * (p > 0.5)), 0.01)
+        assert (result.verdict == "exceeded") == (result.low > 0.01)
+        below += result.verdict == "not enough data"
+    assert 0 < below < 60
+
+
+def test_evidence_is_what_the_limits_rest_on_at_any_level():
+    """999 redraws give no p-value below 0.001, which therefore rejects at 99.95 % too."""
+    shown = estimate(0.05, 0.03, 0.07, p=0.001, direction=0.04)
+    conclusion = conclude(replace(shown, interval=replace(shown.interval, level=0.9995)), tolerance=0.04)
+    assert conclusion.miscalibrated
+    assert "No test rejects" not in conclusion.reading
+
+
+def test_a_p_value_that_is_not_a_number_is_none():
+    conclusion = conclude(estimate(0.01, 0.0, 0.03, p=NAN))
+    assert conclusion.p_value is None
+    assert conclusion.reading == ""
+
+
+def test_a_single_spike_is_no_error_of_both_signs():
+    """One region is off, upwards; that the mean is small beside the error does not make any other region too low."""
+    rng = np.random.default_rng(7)
+    p = rng.random(4000)
+    preds = tc.Predictions.from_probs(p, rng.random(4000) < np.where((p > 0.7) & (p < 0.75), 0.3, p))
+    conclusion = conclude(tc.measure(preds), profile=tc.OneClass()(preds))
+    assert "some ranges" not in conclusion.reading
+    assert conclusion.reading.startswith("Predicted too high by ")
+    turned = tc.Predictions.from_probs(p, rng.random(4000) < np.clip(p + 0.15 * np.sign(0.5 - p), 0, 1))
+    assert "too high in some ranges" in conclude(tc.measure(turned), profile=tc.OneClass()(turned)).reading
+
+
+def test_no_rows_are_forecast_where_nothing_limits_the_error():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    preds = tc.Predictions.from_probs(p, rng.random(500) < p, clusters=np.zeros(500, int))
+    conclusion = conclude(tc.measure(preds), tolerance=0.05)
+    assert conclusion.further is None
+    assert conclusion.gate.endswith(
+        "may be as large as 1.000, and 0.05 is allowed; these rows give no upper limit below 1"
+    )

@@ -12,6 +12,7 @@ from truecal import digits, names, options
 from truecal.errors import InputError
 from truecal.estimators.bins import Bins, distinct_cut
 from truecal.estimators.estimate import Estimate
+from truecal.inference.measurement import is_rejected
 from truecal.profile.binning import Cut, width_edges
 from truecal.profile.profile import Profile
 from truecal.table import Frame, Tabular, plain
@@ -90,8 +91,8 @@ class GroupError:
         -------
         GroupError
         """
-        p = None if estimate.p_value is None or isnan(float(estimate.p_value)) else float(estimate.p_value)
-        return cls(name, estimate.n, float(estimate.value), *limits(estimate), p, float(estimate.direction))
+        p, direction = _p_value(estimate), float(estimate.direction)
+        return cls(name, estimate.n, float(estimate.value), *limits(estimate), p, direction)
 
 
 @dataclass(frozen=True)
@@ -353,25 +354,28 @@ def worst_region(profile: Profile, level: float = 0.95) -> Region | None:
     >>> region.outcomes, region.rows
     (32, 96)
     """
+    return max(_regions_off(profile, level), key=_contribution, default=None)
+
+
+def _regions_off(profile: Profile, level: float) -> list[Region]:
+    """Return the regions that add to the error and whose interval, at a level adjusted for all regions, excludes their score."""
     if int(profile.distinct[0]) <= _MAX_VALUES:
         partitions = [distinct_cut(profile).below[0]]
     else:
         width = profile.count_below(width_edges(_CELLS, profile.precision)[1:-1], "left")
         partitions = [width, profile.mass_cut(_CELLS).below]
     count = sum(len(np.unique(starts)) for starts in partitions)
-    adjusted = 1 - (1 - level) / count
-    worst, largest = None, 0.0
+    adjusted, regions = 1 - (1 - level) / count, []
     for starts in partitions:
-        regions = _regions(profile, starts, level)
-        for region, at_adjusted in zip(regions, _regions(profile, starts, adjusted), strict=True):
-            is_covered = at_adjusted.low <= at_adjusted.mean_score <= at_adjusted.high
-            if region.highest - region.lowest > _MAX_WIDTH or is_covered:
-                continue
-            noise = region.frequency * (1 - region.frequency) / max(region.rows, 1)
-            contribution = region.rows * ((region.mean_score - region.frequency) ** 2 - noise)
-            if contribution > largest:
-                worst, largest = region, contribution
-    return worst
+        pairs = zip(_regions(profile, starts, level), _regions(profile, starts, adjusted), strict=True)
+        regions += [region for region, wide in pairs if not wide.low <= wide.mean_score <= wide.high]
+    return [region for region in regions if region.highest - region.lowest <= _MAX_WIDTH and _contribution(region) > 0]
+
+
+def _contribution(region: Region) -> float:
+    """Compute what a region adds to the squared error, times the number of rows: n ((c - y)^2 - y (1 - y) / n)."""
+    noise = region.frequency * (1 - region.frequency) / max(region.rows, 1)
+    return region.rows * ((region.mean_score - region.frequency) ** 2 - noise)
 
 
 def _regions(profile: Profile, starts: Indices, level: float) -> tuple[Region, ...]:
@@ -433,12 +437,14 @@ class Conclusion(Tabular):
         Its upper limit, likewise.
     p_value : float or None
         Of the test that the scores are calibrated.
-    direction : float
-        Mean score minus frequency.
+    direction : float or None
+        Mean score minus frequency; None where that is not known.
     direction_margin : float
         How large the direction of a calibrated model may be by chance, at the level; 0 where that is not known.
     region : Region or None
         The scores that add most to the error, by observed counts; None where none stands out.
+    both_signs : bool or None
+        Whether some scores are predicted too high and others too low by more than chance; None where no region stands out.
     groups : tuple of GroupError
         Errors of groups of rows.
     slope : Slope or None
@@ -469,9 +475,10 @@ class Conclusion(Tabular):
     low: float | None
     high: float | None
     p_value: float | None = None
-    direction: float = 0.0
+    direction: float | None = None
     direction_margin: float = 0.0
     region: Region | None = None
+    both_signs: bool | None = None
     groups: tuple[GroupError, ...] = ()
     slope: Slope | None = None
     rows: RowCounts | None = None
@@ -499,15 +506,14 @@ class Conclusion(Tabular):
 
     @property
     def further(self) -> int | None:
-        """About how many further rows would make an undecided gate pass if the estimate is right; None where none would.
+        """About how many further rows would make an undecided gate pass if the estimates are right; None where none would.
 
-        That of all rows (`rows_to_pass`), or the sum over undecided groups where all rows together are within the tolerance.
+        The larger number of that of all rows (`rows_to_pass`) and the sum over undecided groups.
         """
-        if self.verdict != "not enough data" or self.tolerance is None:
+        whole, groups = ([self._rows_to_pass(error) for error in errors] for errors in self._undecided())
+        if self.verdict != "not enough data" or None in (*whole, *groups):
             return None
-        undecided: Sequence[Conclusion | GroupError] = self._undecided_groups() if self._whole == "within" else [self]
-        rows = [rows_to_pass(error.value, error.high or 0.0, self.tolerance, error.n) for error in undecided]
-        return None if None in rows else sum(row for row in rows if row is not None)
+        return max(sum(rows or 0 for rows in whole), sum(rows or 0 for rows in groups))
 
     # ------------------------------------------------------------------ words
 
@@ -547,10 +553,8 @@ class Conclusion(Tabular):
             proofs = " and ".join([*([", ".join(evidence[:-1])] if evidence[1:] else []), evidence[-1]])
             text = f"{finding}. Miscalibration is shown by {proofs}; whether it is more than {tolerance} is open."
         else:
-            text = (
-                f"{finding}: {self.n:,} rows are too few to tell whether it is within {tolerance}. "
-                "No miscalibration could be shown."
-            )
+            text = f"{finding}: {self.n:,} rows are too few to tell whether it is within {tolerance}."
+            text += "" if self.low else " No miscalibration could be shown."
         return f"{text} {self._group_sentence()}".strip()
 
     @property
@@ -559,10 +563,10 @@ class Conclusion(Tabular):
         if self._evidence_of_all_rows() or self._whole == "outside":
             region = "" if self.region is None else self.region.sentence(self.lens)
             return f"{self._direction_sentence()} {region}".strip()
-        worst = self.worst_group
-        if worst is not None and (self.miscalibrated or self._groups_outside()):
-            has_direction = abs(worst.direction) >= _MIN_DIRECTION
-            direction = f"In {worst.name}: {self._tendency(worst.direction)}." if has_direction else ""
+        groups = [*self._groups_outside(), *self._miscalibrated_groups()]
+        if groups:
+            has_direction = abs(groups[0].direction) >= _MIN_DIRECTION
+            direction = f"In {groups[0].name}: {self._tendency(groups[0].direction)}." if has_direction else ""
             return f"All rows together are not shown to be miscalibrated. {direction}".strip()
         return "" if self.p_value is None else f"No test rejects calibration ({digits.p_equation(self.p_value)})."
 
@@ -585,12 +589,12 @@ class Conclusion(Tabular):
         PASS names the upper limit. FAIL names one of these: that a smooth curve must be assumed, the groups outside, the lower
         limit above the tolerance, or the upper limit with the number of further rows that would let it pass.
         """
-        upper_limit = self._upper()
-        if self.tolerance is None or upper_limit is None or self.low is None:
+        if self.tolerance is None or self.low is None or self.high is None:
             return ""
         limit, start, worst = f"{self.tolerance:g}", f"at {self.level:.0%} the error", self.worst_group
-        places = digits.decimals(self.low, self.high)
-        upper = digits.beside_limit(upper_limit, self.tolerance, places)
+        errors: list[Conclusion | GroupError] = [self, *(self.groups if self.every_group else ())]
+        widest = max(errors, key=lambda error: error.high or 0.0)  # whose upper limit decides
+        upper = digits.beside_limit(widest.high or 0.0, self.tolerance, digits.decimals(widest.low, widest.high))
         if self.passed:
             every = " in every group" if self.every_group and self.groups else ""
             return f"PASS: {start} is at most {upper}{every}, and {limit} is allowed"
@@ -603,20 +607,23 @@ class Conclusion(Tabular):
         if worst is not None and self._groups_outside() and (self.every_group or self.verdict == "groups differ"):
             undecided = len(self._undecided_groups())
             undecided_note = f"; it may be in {undecided} more" if undecided else ""
+            group_low = digits.beside_limit(worst.low, self.tolerance, digits.decimals(worst.low, worst.high))
             return (
                 f"FAIL: {start} is above {limit} in {self._count_outside()}, most in {worst.name} "
-                f"(at least {worst.low:.{digits.decimals(worst.low, worst.high)}f}){undecided_note}; recalibrate by group"
+                f"(at least {group_low}){undecided_note}; recalibrate by group"
             )
         if self.verdict == "outside":
-            low = digits.beside_limit(self.low, self.tolerance, places)
+            low = digits.beside_limit(self.low, self.tolerance, digits.decimals(self.low, self.high))
             return f"FAIL: {start} is at least {low}, and {limit} is allowed; recalibrate the model"
-        where = f" in {worst.name}" if self.every_group and worst is not None else ""
-        remedy = (
-            f"if the estimate of {self.value:.{places}f} is right, more rows would not let it pass"
-            if self.further is None
-            else f"about {digits.about(self.further)} further rows would let it pass if the estimate is right"
-        )
-        return f"FAIL: {start} may be as large as {upper}{where}, and {limit} is allowed; {remedy}"
+        remedy = f"about {digits.about(self.further or 0)} further rows would let it pass if the estimate is right"
+        if self.further is None:
+            whole, groups = self._undecided()
+            blocked = next(error for error in (*whole, *groups) if self._rows_to_pass(error) is None)
+            value = f"{blocked.value:.{digits.decimals(blocked.low, blocked.high)}f}{_where(blocked)}"
+            remedy = f"if the estimate of {value} is right, more rows would not let it pass"
+        if widest.high == 1:
+            remedy = "these rows give no upper limit below 1"
+        return f"FAIL: {start} may be as large as {upper}{_where(widest)}, and {limit} is allowed; {remedy}"
 
     def group_finding(self, name: str) -> str:
         """Return what is shown of one group, in words; empty where no miscalibration of it is shown.
@@ -672,13 +679,14 @@ class Conclusion(Tabular):
         """The verdict of all rows together by their limits, without regard to groups; None without a tolerance."""
         return _verdict(self, self.tolerance)
 
-    def _upper(self) -> float | None:
-        """Return the upper limit that decides a gate: of all rows, or the largest of all rows and groups with `every_group`.
+    def _undecided(self) -> tuple[Sequence["Conclusion | GroupError"], Sequence["Conclusion | GroupError"]]:
+        """Return what keeps an undecided gate from passing: all rows together, and with `every_group` undecided groups."""
+        whole = [self] if self._whole == "not enough data" or not self.groups else []
+        return whole, self._undecided_groups() if self.every_group else []
 
-        None where there is no limit of all rows.
-        """
-        groups = self.groups if self.every_group else ()
-        return None if self.high is None else max(self.high, *(group.high for group in groups), 0.0)
+    def _rows_to_pass(self, error: "Conclusion | GroupError") -> int | None:
+        """Forecast how many further rows bring the upper limit of all rows or of a group down to the tolerance."""
+        return rows_to_pass(error.value, error.high or 0.0, self.tolerance or 0.0, error.n)
 
     def _groups_outside(self) -> list[GroupError]:
         """Return the groups whose lower limit is above the tolerance, the highest lower limit first."""
@@ -691,16 +699,19 @@ class Conclusion(Tabular):
         return sorted(undecided, key=lambda group: -group.high)
 
     def _miscalibrated_groups(self) -> list[GroupError]:
-        """Return the groups whose p-value is at most 1 - level, in their order; groups without a p-value are left out."""
-        return [group for group in self.groups if group.p_value is not None and group.p_value <= 1 - self.level]
+        """Return the groups whose test rejects at 1 - level, the highest lower limit first; groups without a test are left out."""
+        tested = [
+            group for group in self.groups if group.p_value is not None and is_rejected(group.p_value, self.level)
+        ]
+        return sorted(tested, key=lambda group: -group.low)
 
     def _evidence_of_all_rows(self) -> list[str]:
         """List in words what shows that all rows together are not calibrated: the test, the slope, both or none.
 
-        The test does if its p-value is below 1 - level, the slope if its interval excludes 1.
+        The test does if it rejects at 1 - level, the slope if its interval excludes 1.
         """
         parts = []
-        if self.p_value is not None and self.p_value < 1 - self.level:
+        if self.p_value is not None and is_rejected(self.p_value, self.level):
             parts.append(f"the test of calibration ({digits.p_equation(self.p_value)})")
         if self.slope is not None and self.slope.differs:
             parts.append(f"the calibration slope ({self.slope})")
@@ -715,11 +726,18 @@ class Conclusion(Tabular):
         return [*self._evidence_of_all_rows(), *([f"{groups} of {len(self.groups)} groups"] if groups else [])]
 
     def _direction_sentence(self) -> str:
-        """Write the direction of the mean difference and its size; "" where it rounds to 0.0 points.
+        """Write the direction of the mean difference and its size; "" where it is not known or rounds to 0.0 points.
 
-        A mean difference below a quarter of the error comes from errors of both signs: the sentence then says so instead.
+        A mean difference below a quarter of the error comes from errors of both signs, unless the regions that stand out have one
+        sign: the sentence then says so instead.
         """
-        if self.value > _MIN_DIRECTION and abs(self.direction) < _ONE_SIDED * self.value:
+        if self.direction is None:
+            return ""
+        if (
+            self.both_signs is not False
+            and self.value > _MIN_DIRECTION
+            and abs(self.direction) < _ONE_SIDED * self.value
+        ):
             high, low = (names.tendency(self.lens, sign) for sign in (1.0, -1.0))
             subject = "Answers are" if names.judges_answers(self.lens) else "Outcomes are"
             return f"{subject} {high} in some ranges of the score and {low.removeprefix('predicted ')} in others."
@@ -741,9 +759,9 @@ class Conclusion(Tabular):
             return digits.points(self.value)
         confidence = f"{self.level:.0%} confidence"
         if self.low <= 0:
-            return f"at most {digits.points(self.high)} ({confidence})"
-        value = digits.points_within(self.value, self.low, self.high)
-        return f"{value} ({confidence}: {digits.points_between(self.low, self.high, 'to')})"
+            return f"at most {digits.points(self.high, self.tolerance)} ({confidence})"
+        value = digits.points_within(self.value, self.low, self.high, self.tolerance)
+        return f"{value} ({confidence}: {digits.points_between(self.low, self.high, 'to', self.tolerance)})"
 
     def _count_outside(self) -> str:
         """Write the number of groups outside of the tolerance, such as "2 of 5 groups"."""
@@ -755,8 +773,8 @@ class Conclusion(Tabular):
         if worst is None:
             return ""
         if outside:
-            value = digits.points_within(worst.value, worst.low, worst.high)
-            size = f"{value}, {digits.points_between(worst.low, worst.high, 'to')}"
+            value = digits.points_within(worst.value, worst.low, worst.high, self.tolerance)
+            size = f"{value}, {digits.points_between(worst.low, worst.high, 'to', self.tolerance)}"
             verb = "is" if len(outside) == 1 else "are"
             undecided_note = f"; {len(undecided)} more may be" if undecided else ""
             return f"{self._count_outside()} {verb} outside it, most in {worst.name} ({size}){undecided_note}."
@@ -764,6 +782,11 @@ class Conclusion(Tabular):
             count = f"{len(undecided)} of {len(self.groups)} groups {'has' if len(undecided) == 1 else 'have'}"
             return f"{count} too few rows to tell; the upper limit is highest in {worst.name}."
         return "Every group is within it."
+
+
+def _where(error: Conclusion | GroupError) -> str:
+    """Write " in <name>" for a group, "" for all rows together."""
+    return f" in {error.name}" if isinstance(error, GroupError) else ""
 
 
 def _capitalised(text: str) -> str:
@@ -796,6 +819,11 @@ def limits(estimate: Estimate) -> tuple[float, float]:
     return 0.0 if isnan(low) else max(low, 0.0), 1.0 if isnan(high) else min(high, 1.0)
 
 
+def _p_value(estimate: Estimate) -> float | None:
+    """Return the p-value of an estimate; None where there is none or it is not a number."""
+    return None if estimate.p_value is None or isnan(float(estimate.p_value)) else float(estimate.p_value)
+
+
 def rows_to_settle(value: float, low: float, high: float, tolerance: float, n: int) -> int | None:
     """Forecast how many further rows settle whether an error is below a tolerance, if limits shrink as 1 / sqrt(n).
 
@@ -826,12 +854,12 @@ def rows_to_settle(value: float, low: float, high: float, tolerance: float, n: i
 def rows_to_pass(value: float, high: float, tolerance: float, n: int) -> int | None:
     """Forecast how many further rows bring an upper limit down to a tolerance if the estimate is right; None where none do.
 
-    n ((high - value) / (tolerance - value))^2 - n, rounded up; None for a value of at least the tolerance.
+    n ((high - value) / (tolerance - value))^2 - n, rounded up; None for a value of at least the tolerance, and for a limit of 1.
 
     >>> rows_to_pass(0.01, 0.03, 0.02, 1000), rows_to_pass(0.03, 0.05, 0.02, 1000)
     (3000, None)
     """
-    return rows_to_settle(value, value, high, tolerance, n) if value < tolerance else None
+    return rows_to_settle(value, value, high, tolerance, n) if value < tolerance and high < 1 else None
 
 
 def _direction_margin(profile: Profile | None, estimate: Estimate, level: float) -> float:
@@ -925,6 +953,7 @@ def conclude(
         level = interval.level
         if isnan(float(interval.low)) or isnan(float(interval.high)):
             warnings = ("a limit of the interval is not a number, so every error is possible", *warnings)
+    regions = [] if profile is None else _regions_off(profile, level)
     facts = Conclusion(
         verdict=None,
         tolerance=None if tolerance is None else float(tolerance),
@@ -935,10 +964,11 @@ def conclude(
         value=float(estimate.value),
         low=low,
         high=high,
-        p_value=None if estimate.p_value is None else float(estimate.p_value),
+        p_value=_p_value(estimate),
         direction=float(estimate.direction),
         direction_margin=_direction_margin(profile, estimate, level),
-        region=None if profile is None else worst_region(profile, level),
+        region=max(regions, key=_contribution, default=None),
+        both_signs=len({region.mean_score > region.frequency for region in regions}) == 2 if regions else None,
         groups=tuple(groups),
         slope=slope,
         rows=rows,

@@ -482,12 +482,12 @@ def _verify_smooth(estimate: Estimate, threshold: float, level: float, assumes: 
     assert estimate.p_value is not None
     low, high = limits(estimate)
     # the interval has two tails of 1 - level each, the claim that the threshold is exceeded one
-    exceeded = low > threshold and is_rejected(float(estimate.p_value), level)
+    low = low if is_rejected(float(estimate.p_value), level) else 0.0
     note = (
         "outputs are continuous, so no upper limit of the error holds without assumptions; recalibrate to a few distinct outputs "
         "with ScalingBinning(normalize=False) (truecal recalibrate fit --method scaling-binning)"
     )
-    verdict: Answer = "supported" if high <= threshold else "exceeded" if exceeded else "not enough data"
+    verdict: Answer = "supported" if high <= threshold else "exceeded" if low > threshold else "not enough data"
     value, warnings = float(estimate.value), (note, *estimate.warnings)
     return Verification(
         verdict, threshold, level, estimate.n, estimate.lens, value, low, high, assumes, warnings=warnings
