@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import truecal as tc
+from truecal.estimators.estimate import Interval
+from truecal.inference.ranking import conclude_ranking
 
 
 def answers(n, power, seed, *, repeats=1, skill=0.0):
@@ -226,8 +228,6 @@ def test_equal_days_are_rarely_told_apart():
 
 
 def test_a_gate_of_a_smaller_error_states_the_decrease():
-    from truecal.inference.ranking import conclude_ranking
-
     rng = np.random.default_rng(0)
     p = rng.random(3000)
     y = rng.random(3000) < p
@@ -243,3 +243,24 @@ def test_keys_are_named_as_text():
     a, b = answers(100, 1.0, 0), answers(90, 1.0, 1)
     with pytest.raises(tc.InputError, match=r"such as '\w+' \(in a only\)"):
         tc.compare(a, b, key="question")
+
+
+def pair_of(name, value, low, high):
+    """A comparison of a model with a reference of error 0.02."""
+    interval = Interval(low, high, 0.95, "x")
+    return tc.inference.Comparison(name, "old", 0.02 + value, 0.02, interval, 0.5, 0.5, tc.RankSeries(), "scores", 1000)
+
+
+def test_the_gate_names_a_model_that_is_worse_before_one_that_may_be():
+    pairs = [pair_of("clear", 0.06, 0.05, 0.07), pair_of("vague", 0.0, -0.2, 0.2)]
+    conclusion = conclude_ranking(pairs, reference="old", max_increase=0.01)
+    assert conclusion.headline == "clear is worse than old by more than 0.01"
+    assert conclusion.gate.endswith("exceeds that of old by at least 0.050, and 0.01 is allowed; recalibrate clear")
+
+
+def test_the_forecast_of_a_gate_is_for_all_models():
+    wide, narrow = pair_of("wide", -0.02, -0.1, 0.06), pair_of("narrow", 0.0, -0.05, 0.05)
+    conclusion = conclude_ranking([wide, narrow], reference="old", max_increase=0.01)
+    assert "about 24,000 further rows would let it pass" in conclusion.gate
+    hopeless = conclude_ranking([wide, pair_of("over", 0.02, -0.01, 0.05)], reference="old", max_increase=0.01)
+    assert hopeless.gate.endswith("more rows alone would not help: the estimated increase of over is 0.020")

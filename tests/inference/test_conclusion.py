@@ -300,3 +300,19 @@ def test_no_rows_are_forecast_where_nothing_limits_the_error():
     assert conclusion.gate.endswith(
         "may be as large as 1.000, and 0.05 is allowed; these rows give no upper limit below 1"
     )
+
+
+def test_the_direction_of_few_clusters_may_be_chance():
+    """Copies of rows add nothing to what is known of the mean difference."""
+    rng = np.random.default_rng(2)
+    p = rng.random(60)
+    y = rng.random(60) < np.clip(p - 0.1, 0, 1)
+    rows = [
+        tc.Predictions.from_probs(np.repeat(p, k), np.repeat(y, k), clusters=np.arange(60).repeat(k)) for k in (1, 50)
+    ]
+    margins = [conclude(tc.measure(preds), profile=tc.OneClass()(preds)).direction_margin for preds in rows]
+    assert margins[1] == pytest.approx(margins[0], rel=1e-9)
+    alone = tc.Predictions.from_probs(p, y)
+    assert conclude(tc.measure(alone), profile=tc.OneClass()(alone)).direction_margin == pytest.approx(
+        margins[0], rel=0.3
+    )

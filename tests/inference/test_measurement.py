@@ -135,7 +135,7 @@ def test_lenses_on_several_probabilities_go_to_the_generalized_error():
     y = RNG.integers(0, 4, 300)
     est = tc.calibration_error(y, p, lens=tc.TopK(2))
     assert est.value == tc.GeneralizedECE(lens=tc.TopK(2))(tc.Predictions.from_probs(p, y)).value
-    with pytest.raises(tc.InputError, match="judges one probability"):
+    with pytest.raises(tc.InputError, match=r"probabilities are judged at once here; use tc\.GeneralizedECE"):
         tc.calibration_error(y, p, lens=tc.TopK(2), estimator=tc.SweepECE())
 
 

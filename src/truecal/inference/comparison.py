@@ -21,7 +21,7 @@ from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.compare import comparison_side
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.intervals import resample_samples
-from truecal.inference.measurement import default_estimator, measure
+from truecal.inference.measurement import measure
 from truecal.inference.tests import holm
 from truecal.judged import judged_series, refuse_options
 from truecal.lenses.lens import Lens, Sample, check_lens
@@ -610,7 +610,7 @@ def _measure_predictions(
         judged = judged_series(data)
         if not any(series.judge_helps for series in judged.values()):
             data, judged = {name: preds.take(judged[name].rows.trusted) for name, preds in data.items()}, {}
-    estimator = estimator or default_estimator(lens)
+    estimator = estimator or (GeneralizedECE() if lens is not None and lens.several else RankSeries())
     if isinstance(estimator, VectorEstimator):
         lens = estimator.own_lens(lens)
     lenses = {name: lens or default_lens(preds) for name, preds in data.items()}
@@ -725,30 +725,25 @@ def _units_by_key(
     Rows of one key have one unit in all models. Raises InputError for missing keys, keys that are not in all models, and a key in
     several clusters. Units are "rows" if every key has one row in every model and there are no clusters, else "clusters".
     """
-    first = next(iter(all_preds))
+    first, keys = next(iter(all_preds)), {}
     for name, preds in all_preds.items():
         validation.refuse_missing(column(preds, key), f"{key!r} of {name}", "key")
-    keys = {name: column(preds, key).astype(str) for name, preds in all_preds.items()}
-    values_of_first = np.unique(keys[first])
-    for name, values in keys.items():
-        unmatched = np.setxor1d(values_of_first, values)
+        keys[name] = column(preds, key).astype(str)
+        unmatched = np.setxor1d(keys[first], keys[name])
         if len(unmatched):
-            owner = first if unmatched[0] in values_of_first else name
+            owner = first if unmatched[0] in keys[first] else name
             raise InputError(
                 f"{len(unmatched)} values of {key!r} are not in both {first} and {name}, such as {str(unmatched[0])!r} (in {owner} "
                 "only); compare the rows they share, or unpaired"
             )
-    codes = {name: np.searchsorted(values_of_first, values) for name, values in keys.items()}
-    clusters = all_preds[first].clusters
+    values, codes = np.unique(keys[first], return_inverse=True)
+    clusters, unit_of_value = all_preds[first].clusters, np.arange(len(values))
     if clusters is not None:
-        cluster_of_key = np.full(len(values_of_first), -1, np.intp)
-        cluster_of_key[codes[first]] = clusters
-        if not np.array_equal(cluster_of_key[codes[first]], clusters):
+        unit_of_value[codes] = clusters
+        if not np.array_equal(unit_of_value[codes], clusters):
             raise InputError(f"rows of one {key!r} lie in several clusters; a key belongs to one cluster")
-        codes = {name: cluster_of_key[values] for name, values in codes.items()}
-    one_row_each = clusters is None and all(len(values) == len(values_of_first) for values in codes.values())
-    units = Units.of(next(lenses[first].samples(all_preds[first])).with_units(codes[first]), rng)
-    unit_of_key = np.zeros(int(codes[first].max()) + 1, np.intp)
-    unit_of_key[codes[first]] = units.of_row
+    units = Units.of(next(lenses[first].samples(all_preds[first])).with_units(unit_of_value[codes]), rng)
+    unit_of_value[codes] = units.of_row
+    one_row_each = clusters is None and all(len(model) == len(values) for model in keys.values())
     kind = "rows" if one_row_each else "clusters"
-    return {name: Units(unit_of_key[values], units.count, kind) for name, values in codes.items()}
+    return {name: Units(unit_of_value[np.searchsorted(values, k)], units.count, kind) for name, k in keys.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf, isnan
+from math import ceil, inf, isnan, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -839,7 +839,8 @@ def rows_to_settle(value: float, low: float, high: float, tolerance: float, n: i
     Returns
     -------
     int or None
-        None where the estimate is as large as the tolerance, or too near to it for any number of rows.
+        None where the estimate is as large as the tolerance, or too near to it for any number of rows, or where nothing limits the
+        error.
 
     Examples
     --------
@@ -847,6 +848,8 @@ def rows_to_settle(value: float, low: float, high: float, tolerance: float, n: i
     3000
     """
     half_width, distance = (high - value, tolerance - value) if value < tolerance else (value - low, value - tolerance)
+    if value < tolerance and high >= 1:
+        return None
     further = n * (half_width / distance) ** 2 - n if distance > 0 else inf
     return ceil(further) if 0 < further < _MAX_ROWS else None
 
@@ -854,26 +857,31 @@ def rows_to_settle(value: float, low: float, high: float, tolerance: float, n: i
 def rows_to_pass(value: float, high: float, tolerance: float, n: int) -> int | None:
     """Forecast how many further rows bring an upper limit down to a tolerance if the estimate is right; None where none do.
 
-    n ((high - value) / (tolerance - value))^2 - n, rounded up; None for a value of at least the tolerance, and for a limit of 1.
+    n ((high - value) / (tolerance - value))^2 - n, rounded up; None for a value of at least the tolerance.
 
     >>> rows_to_pass(0.01, 0.03, 0.02, 1000), rows_to_pass(0.03, 0.05, 0.02, 1000)
     (3000, None)
     """
-    return rows_to_settle(value, value, high, tolerance, n) if value < tolerance and high < 1 else None
+    return rows_to_settle(value, value, high, tolerance, n) if value < tolerance else None
 
 
 def _direction_margin(profile: Profile | None, estimate: Estimate, level: float) -> float:
     """Compute z sqrt(E[c (1 - c)] / n), z the two-sided normal quantile; n is the effective number of rows.
 
     The mean difference of a calibrated model is larger with probability 1 - level. Without a profile the mean of c (1 - c) is
-    taken as 1/4, the largest there is.
+    taken as 1/4, the largest there is. With clusters it is z sqrt(sum of the squared sums of c - y of each) / n.
     """
-    variance, n = 0.25, float(estimate.effective_n)
-    if profile is not None:
-        whole = profile.whole()
-        scores, squares = (float(profile.sums(name, whole)[0, 0]) for name in ("c", "cc"))
-        variance = max(scores - squares, 0.0) / float(profile.total[0])
-    return float(NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(variance / n)) if n > 0 else 0.0
+    z, n = NormalDist().inv_cdf(0.5 + level / 2), float(estimate.effective_n)
+    if profile is None:
+        return z * sqrt(0.25 / n) if n > 0 else 0.0
+    if profile.units is not None:
+        weights = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
+        unit = np.unique(profile.units, return_inverse=True)[1]
+        sums = np.bincount(unit, weights * (profile.scores[0] - profile.outcomes[0]))
+        return z * sqrt(float((sums**2).sum())) / float(weights.sum())
+    whole = profile.whole()
+    scores, squares = (float(profile.sums(name, whole)[0, 0]) for name in ("c", "cc"))
+    return z * sqrt(max(scores - squares, 0.0) / float(profile.total[0]) / n)
 
 
 def _verdict(error: Conclusion | GroupError, tolerance: float | None) -> VerdictWord | None:

@@ -248,8 +248,10 @@ def measure(
             raise InputError("a Sketch was made with its lens and selection; give them to tc.scan")
         return next(measure_profiles([preds.to_profile()], with_level(chosen or RankSeries(), level), level, rng))
     check_predictions(preds, Sketch)
-    check_lens(lens)
-    check_selection(select)
+    if lens is not None:
+        check_lens(lens)
+    if select is not None:
+        check_selection(select)
     generator = options.generator(rng)
     if preds.judge is not None:
         refuse_options(chosen, lens)
@@ -258,7 +260,9 @@ def measure(
             series = JudgedSeries.of(rows)
             trusted = measure(rows.take(series.rows.trusted), level=level, rng=generator)
             return measure_judged(series, trusted, level, generator)
-    chosen = with_level(chosen or default_estimator(lens), level, generator)
+    if chosen is None:
+        chosen = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+    chosen = with_level(chosen, level, generator)
     if isinstance(chosen, VectorEstimator):
         rows, select = chosen.chosen(preds, select)
         lens = chosen.own_lens(lens)
@@ -272,16 +276,6 @@ def measure(
     if select is None:
         return replace(measured, warnings=(*_notes(rows), *measured.warnings))
     return _state_selection(measured, preds, rows, lens, select, generator)
-
-
-def default_estimator(lens: Lens | None) -> Estimator:
-    """Return the estimator where none is asked for: GeneralizedECE for a lens on several probabilities, else the rank series.
-
-    >>> import truecal as tc
-    >>> type(default_estimator(tc.TopK(3))).__name__, type(default_estimator(None)).__name__
-    ('GeneralizedECE', 'RankSeries')
-    """
-    return GeneralizedECE() if lens is not None and lens.several else RankSeries()
 
 
 def _state_selection(
@@ -310,15 +304,13 @@ def _measure_lens(
     """Measure value, interval and test of what a lens judges, by the engine that fits its datasets and units.
 
     In this order: errors of several probabilities by the estimator itself; many classes by counts (`_measure_matrix`); one
-    dataset of rows by `measure_profiles`, of clusters by `_measure_clusters`; all else by `_measure_jointly`. Raises InputError
-    for a lens on several probabilities with an estimator of one.
+    dataset of rows by `measure_profiles`, of clusters by `_measure_clusters`; all else by `_measure_jointly`. A sample of several
+    probabilities refuses an estimator of one.
     """
     shares = lens.shares(preds)
     if isinstance(estimator, VectorEstimator):
         return estimator.of_samples(lens.samples(preds), shares, rng)
-    if lens.several:
-        raise InputError(f"{estimator!r} judges one probability; for several use tc.GeneralizedECE(lens=...)(preds)")
-    if columns.groups_suffice(preds):
+    if isinstance(lens, (AllLabels, ClassWise)) and columns.groups_suffice(preds):
         counted = _measure_matrix(preds, estimator, lens, level, rng)
         if counted is not None:
             return counted
@@ -457,12 +449,12 @@ def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: n
 
 
 def _measure_matrix(
-    preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
+    preds: Predictions, estimator: Estimator, lens: AllLabels | ClassWise, level: float, rng: np.random.Generator
 ) -> Estimate | None:
     """Measure all pairs of a row and a class as one dataset, or very many classes, counted without a sort by groups of rows.
 
     Random groups are resampled in place of rows, counted in the bins of the estimator, else in cells (32 of equal mass for each
-    class under the rank series of norm 2). None for other lenses, and where the bins of the estimator need a sort.
+    class under the rank series of norm 2). None for several labels per row pooled, and where bins need a sort.
     """
     binning, units, shares = _counted_bins(preds, estimator), columns.row_groups(len(preds)), lens.shares(preds)
     resamples, n = FEW_RESAMPLES, len(preds)
@@ -477,11 +469,7 @@ def _measure_matrix(
         parts: Iterable[DatasetSums] = [sums]
         if estimate.bins is not None:
             estimate = replace(estimate, bins=replace(estimate.bins, effective=effective_rows(sums.sums)))
-    elif (
-        isinstance(lens, ClassWise)
-        and shares is not None
-        and (binning is not None or (isinstance(estimator, RankSeries) and estimator.norm == 2))
-    ):
+    elif shares is not None and (binning is not None or (isinstance(estimator, RankSeries) and estimator.norm == 2)):
         results, powers = [], None
         if binning is None:
             binning, resamples = Binning(_SERIES_CELLS, "mass"), _resamples(len(shares))

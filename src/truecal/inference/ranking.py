@@ -82,7 +82,14 @@ class RankingConclusion(Tabular):
 
     @property
     def worst(self) -> Comparison | None:
-        """The comparison with the reference whose difference has the highest upper limit; None without a reference."""
+        """The comparison with the reference that decides; None without a reference.
+
+        That with the highest lower limit of the difference where one is above `max_increase`, else with the highest upper limit.
+        """
+        limit = inf if self.max_increase is None else self.max_increase
+        above = [pair for pair in self.comparisons if pair.interval.low > limit]
+        if above:
+            return max(above, key=lambda pair: float(pair.interval.low))
         return max(self.comparisons, key=_largest_increase) if self.reference else None
 
     @property
@@ -95,7 +102,7 @@ class RankingConclusion(Tabular):
     def gate(self) -> str:
         """Last line of a gate: PASS or FAIL, the number that decides, and what would change it; empty without a gate.
 
-        It is about the comparison with the highest upper limit (`worst`). PASS names that limit, or how far it lies below 0.
+        It is about one comparison (`worst`). PASS names the upper limit, or how far it lies below 0.
         FAIL names the lower limit if that is above `max_increase`, else the upper one with the number of further rows that
         would let it pass.
         """
@@ -114,12 +121,16 @@ class RankingConclusion(Tabular):
         if low > limit:
             lower = digits.beside_limit(low, limit, places)
             return f"FAIL: {start} exceeds {over} at least {lower}, and {limit:g} is allowed; recalibrate {worst.a}"
-        rows = rows_to_pass(worst.difference, high, limit, worst.n)
+        undecided = [pair for pair in self.comparisons if not _largest_increase(pair) <= limit]
+        rows = [rows_to_pass(pair.difference, _largest_increase(pair), limit, pair.n) for pair in undecided]
         remedy = (
-            f"more rows alone would not help: the estimated increase is {worst.difference:.{places}f}"
-            if rows is None
-            else f"about {digits.about(rows)} further rows would let it pass if the estimate is right"
+            f"about {digits.about(max(n or 0 for n in rows))} further rows would let it pass if the estimate is right"
         )
+        if None in rows:
+            pair = undecided[rows.index(None)]
+            remedy = (
+                f"more rows alone would not help: the estimated increase of {pair.a} is {pair.difference:.{places}f}"
+            )
         return f"FAIL: {start} may exceed {over} {upper}, and {limit:g} is allowed; {remedy}"
 
     def finding(self, comparison: Comparison) -> str:
