@@ -359,7 +359,8 @@ def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog
 
     The confidence by `preset`: softmax of the options' log-likelihoods ("options"), of these per character
     ("options-per-character"), or the share of the commonest answer ("agreement"). None takes options where all documents have
-    them, else agreement. Refuses a preset that does not fit the documents, and agreement where no document has two answers.
+    them, else agreement. A verdict of a person is in the sample or its "doc", under one of HUMAN_KEYS. Refuses a preset that does
+    not fit the documents, and agreement where no document has two answers.
     """
     task, model = _task_and_model(file)
     options = all(_is_options(document["filtered_resps"]) for document in documents)
@@ -430,7 +431,7 @@ def _answer_from_options(document: dict[str, Any], task: str, model: str, per_ch
     target = str(document["target"])
     score = truth_of(document.get("acc_norm" if per_character else "acc"))
     correct = int(target) == top if target.isdigit() and int(target) < len(log_probs) else score
-    return LoggedAnswer(str(document["doc_id"]), confidence, correct, task, model)
+    return LoggedAnswer(str(document["doc_id"]), confidence, correct, task, model, human=_human_verdict(document))
 
 
 def _option_lengths(document: dict[str, Any], count: int) -> list[float]:
@@ -474,7 +475,18 @@ def _answer_from_repeats(document: dict[str, Any], task: str, model: str) -> Log
     is_first_answer = texts[0] == commonest
     score = next((truth_of(document[name]) for name in _SCORES if name in document), None)
     correct = score if is_first_answer else commonest == str(document["target"]).strip()
-    return LoggedAnswer(str(document["doc_id"]), count / len(texts), correct, task, model)
+    return LoggedAnswer(
+        str(document["doc_id"]), count / len(texts), correct, task, model, human=_human_verdict(document)
+    )
+
+
+def _human_verdict(document: dict[str, Any]) -> bool | None:
+    """Return what a person said of the answer, under one of HUMAN_KEYS of the sample or of its "doc"; None where nobody did.
+
+    >>> _human_verdict({"doc_id": 0, "human": 1}), _human_verdict({"doc": {"human_label": "no"}}), _human_verdict({})
+    (True, False, None)
+    """
+    return truth_of(first_of(HUMAN_KEYS, document, document.get("doc")))
 
 
 def _task_and_model(file: Path) -> tuple[str, str]:

@@ -109,6 +109,22 @@ def test_without_people_the_verdicts_are_the_labels(tmp_path, kind):
     assert preds.labels.tolist() == [int(value) for value in draw()[1]]
 
 
+@pytest.mark.parametrize("beside", ["doc_id", "doc"])
+def test_people_may_have_checked_samples_of_lm_eval(tmp_path, beside):
+    rng = np.random.default_rng(0)
+    options, target, human = rng.normal(size=(ROWS, 3)), rng.integers(0, 3, ROWS), draw()[2]
+    lines = []
+    for i in range(ROWS):
+        checked = {} if human[i] is None else {"human_label": "yes" if human[i] else "no"}
+        sample = {"doc_id": i, "target": str(target[i]), "filtered_resps": [[str(x), "False"] for x in options[i]]}
+        lines.append(json.dumps({"doc": {}, **sample, **({"doc": checked} if beside == "doc" else checked)}))
+    path = tmp_path / "samples_qa_2026-01-01T00-00-00.jsonl"
+    path.write_text("\n".join(lines))
+    preds = tc.read(path)
+    assert preds.labels.tolist() == [-1 if value is None else int(value) for value in human]
+    assert preds.judge[:, 0].tolist() == [2.0 * right - 1 for right in options.argmax(axis=1) == target]
+
+
 def test_tables_have_a_column_of_the_judge(tmp_path):
     confidence, verdict, human = draw()
     path = tmp_path / "answers.csv"
