@@ -150,7 +150,7 @@ def test_a_killed_run_is_taken_up_again(processes, config, clean, tmp_path, caps
     assert all(path.stat().st_mtime_ns == then for path, then in selected.items())
     assert same_files(tmp_path, clean[1])  # trained in two other processes, and here
     record = json.loads(captured.out)
-    assert record["schema"] == "truecal.study interventions"
+    assert record["schema"] == "truecal.study-interventions"
     assert record["strengths"]["none"] is None
     assert len(record["summary"]) == len(clean[0].summary)
     assert all(os.path.exists(path) for path in record["written"])

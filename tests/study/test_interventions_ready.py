@@ -82,6 +82,7 @@ def test_the_page_holds_answer_figures_and_tables(ready, capsys):
     page = (ready / "out" / "index.html").read_text()
     assert page.count("data:image/png;base64,") == len(list((ready / "out" / "figures").glob("*.png")))
     assert "calmer: usual error lower" in page
+    assert '<body class="static">' in page  # its tables have no script that sorts them
     assert "http" not in page.replace("http-equiv", "")
 
 

@@ -275,7 +275,7 @@ def interventions(config: str | None = None, *, folder: str = "interventions", w
         "written": [str(file) for file in files],
     }
     listed = f"index.html, summary.txt, results, summary and validation (.csv), {len(pictures)} figures"
-    return Reply("study interventions", content, f"{comparison.text()}\n\nwritten to {target}: {listed}")
+    return Reply("study-interventions", content, f"{comparison.text()}\n\nwritten to {target}: {listed}")
 
 
 @command(study)
