@@ -148,3 +148,18 @@ def browser(chromium):
     chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     chromium.set_window_size(1400, 1000)
     return opened
+
+
+@pytest.fixture
+def all_estimators():
+    """Pages with every estimator in their table, as users get them."""
+
+
+@pytest.fixture(autouse=True)
+def few_estimators(request, monkeypatch):
+    """Write two estimators beside the rank series where a test does not ask for all: they take most of the time of a page."""
+    if "all_estimators" not in request.fixturenames:
+        from truecal.pages import model
+
+        chosen = [pair for pair in model._ESTIMATORS if pair[0] in ("Debiased", "Binned (plug-in), equal mass")]
+        monkeypatch.setattr(model, "_ESTIMATORS", tuple(chosen))

@@ -15,6 +15,8 @@ from truecal.pages.model import gather_model
 from truecal.predictions import Predictions
 from truecal.table import plain
 
+pytestmark = pytest.mark.usefixtures("all_estimators")
+
 GOLDEN = Path(__file__).with_name("golden.json")
 EXAMPLES = {"binary": (binary, (1500,), OneClass()), "classes": (multiclass, (800, 4), TopLabel())}
 

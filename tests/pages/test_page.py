@@ -36,7 +36,7 @@ def written(tmp_path, preds, *, fast=True, **options):
     return text, json.loads(matches.group(1))
 
 
-def test_numbers_are_those_of_the_library(tmp_path):
+def test_numbers_are_those_of_the_library(tmp_path, all_estimators):
     preds = binary()
     text, content = written(tmp_path, preds, level=0.9)
     estimate = tc.measure(preds, level=0.9)
@@ -416,7 +416,7 @@ def test_a_group_that_the_search_does_not_list_is_explained(tmp_path):
     assert "The tables above show site = b to be miscalibrated" in part
 
 
-def test_parts_of_the_page_agree_that_calibration_is_not_rejected(tmp_path):
+def test_parts_of_the_page_agree_that_calibration_is_not_rejected(all_estimators, tmp_path):
     """Where the test does not reject, every interval of the page starts at 0, from rows and from a sketch."""
     rng = np.random.default_rng(5)
     p = rng.random(3000)

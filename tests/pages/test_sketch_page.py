@@ -17,6 +17,8 @@ from truecal.pages.sources import MAX_BINS, cells_of
 from truecal.profile import Sketch
 from truecal.table import plain
 
+pytestmark = pytest.mark.usefixtures("all_estimators")
+
 
 def crowded(n=40_000):
     """So many rows that most cells hold several and equal-mass cuts run through them."""
