@@ -12,6 +12,7 @@ import pytest
 
 import truecal as tc
 from truecal.predictions import files
+from truecal.predictions.eval_logs import promptfoo_log
 from truecal.predictions.files import _reason, kind_of, read_json
 from truecal.predictions.frames import _join_names, choose, choose_predictions, matching
 from truecal.predictions.readers import ReadRequest, read_file, read_table
@@ -360,3 +361,27 @@ def test_several_labels_are_listed_on_one_side_and_a_pattern_on_the_other(tmp_pa
     path.write_text("p_a,p_b,y_a,y_b\n0.9,0.2,1,0\n0.1,0.8,0,1\n", encoding="utf-8")
     listed = tc.read(path, multilabel=True, probs=["p_a", "p_b"])
     np.testing.assert_array_equal(listed.labels, tc.read(path, multilabel=True).labels)
+
+
+def test_the_positive_of_two_numbers(tmp_path):
+    path = tmp_path / "preds.csv"
+    path.write_text("y,p\n1,0.9\n0,0.2\n0,0.4\n", encoding="utf-8")
+    np.testing.assert_array_equal(tc.read(path, label="y", probs="p", pos_label="1").labels, [1, 0, 0])
+    swapped = tc.read(path, label="y", probs="p", pos_label="0")
+    np.testing.assert_array_equal(swapped.labels, [0, 1, 1])
+    np.testing.assert_array_equal(swapped.probs, [0.9, 0.2, 0.4])  # of the class that was named
+    with pytest.raises(tc.InputError, match="not among the classes '0' and '1'"):
+        tc.read(path, label="y", probs="p", pos_label="2")
+
+
+def test_an_answer_of_promptfoo_is_correct_if_all_parts_about_it_pass():
+    def correct(*parts):
+        components = [{"assertion": {"type": kind}, "pass": passed} for kind, passed in parts]
+        row = {"testIdx": 0, "success": False, "metadata": {"confidence": 0.7}}
+        row["gradingResult"] = {"componentResults": components}
+        (answer,) = promptfoo_log({"results": {"prompts": [], "results": [row]}}).answers
+        return answer.correct
+
+    assert correct(("equals", True), ("cost", False), ("latency", False))
+    assert not correct(("equals", True), ("equals", False))
+    assert not correct(("cost", True))  # no part is about the answer, so its "success" decides
