@@ -448,7 +448,8 @@ class Loaded:
 def load(source: PlainFile) -> Loaded:
     """Read and check the predictions of one file; print on stderr what was read, unless --quiet.
 
-    Notes tell of an assumed positive class, of several models and of rows left out.
+    Notes tell of an assumed positive class, of several models and of rows left out. `preds` are the rows of --select, `whole` all
+    rows; logits, if the file has them, are those of the selected rows.
     """
     with as_file(source.file) as path:
         try:

@@ -333,7 +333,10 @@ def _other_table_reply(
 
 
 def _stated_values(preds: "tc.Predictions", lens: "tc.lenses.Lens", level: float) -> tuple[list[dict[str, Any]], str]:
-    """Return every distinct score with its frequency and interval, as rows and as text; refuse more than 20 scores."""
+    """Return every distinct score with its frequency and interval, as rows and as text; refuse more than 20 scores.
+
+    Rows are "score" and the fields of a region of `stated_values`. In the text a score outside its interval is marked "off".
+    """
     if lens.several or lens.shares(preds) is not None:
         raise InputError("--values shows one probability per row; use --lens top-label, positive or class=NAME")
     regions = stated_values(lens(preds), level)

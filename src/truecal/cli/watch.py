@@ -220,7 +220,11 @@ def _reason_to_skip(watching: "tc.Watch | None", when: str, *, replayed: bool) -
 
 
 def _read_batch(source: GroupedFiles) -> tuple[Any, int, Any]:
-    """Read a batch: Predictions, a Scan, a Sketch or Sketches by group; its rows without label; its lens (None: default)."""
+    """Read a batch: Predictions, a Scan, a Sketch or Sketches by group; its rows without label; its lens (None: default).
+
+    Sketches are added to one, or with --by to one per group, whose values are those of the folders column=value. A scan, and
+    sketches, count no rows without label.
+    """
     sketches = [file for name in source.files for file in sketch_files(name)]
     if sketches and is_sketch(sketches[0]):
         if not source.by:

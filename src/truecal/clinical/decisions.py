@@ -292,8 +292,10 @@ class DecisionComparison:
         return Frame.from_records([{"model": n, **row} for n, curve in self.curves.items() for row in curve.frame()])
 
     def __str__(self) -> str:
-        """Write every curve, then for every pair of models at how many thresholds the first is better and worse, each at
-        `level` alone.
+        """Write every curve, then for every pair of models at how many thresholds the first is better and worse, each at `level`
+        alone.
+
+        A model is better where the lower limit of the paired difference is above 0, worse where the upper one is below 0.
         """
         lines = [str(curve) for curve in self.curves.values()]
         for a, b in combinations(self.curves, 2):

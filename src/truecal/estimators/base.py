@@ -237,7 +237,11 @@ class Estimator(ABC):
         return SketchBound(low, high) if p in (1, np.inf) else SketchBound(low**p, high**p)
 
     def __call__(self, data: Profile | Sketch | Sample) -> Estimate:
-        """Measure a profile, a sample of independent rows, or a sketch; a batch gives arrays."""
+        """Measure a profile, a sample of independent rows, or a sketch; a batch gives arrays.
+
+        Of a sketch, and of a profile of its cells, the estimate has `sketch_error`. Raises InputError for a sample of clustered
+        rows, and for other data.
+        """
         if isinstance(data, Sketch):
             data = data.to_profile()
         elif isinstance(data, Sample):

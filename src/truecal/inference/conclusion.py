@@ -768,7 +768,11 @@ class Conclusion(Tabular):
         return f"{len(self._groups_outside())} of {len(self.groups)} groups"
 
     def _group_sentence(self) -> str:
-        """Write how groups compare with the tolerance (outside, undecided, or all within); "" without groups."""
+        """Write how groups compare with the tolerance (outside, undecided, or all within); "" without groups.
+
+        Outside: their number, the error with interval of the worst, and how many more are undecided. Undecided: their number,
+        and the group with the highest upper limit.
+        """
         outside, undecided, worst = self._groups_outside(), self._undecided_groups(), self.worst_group
         if worst is None:
             return ""

@@ -258,6 +258,8 @@ class Verification(Tabular):
         Returns
         -------
         Conclusion
+            "within" for "promised" and "supported", "outside" for "exceeded", else "not enough data". With "supported" its
+            `assumption` is "smooth", unless that may be assumed.
         """
         words: dict[str, VerdictWord] = {"promised": "within", "supported": "within", "exceeded": "outside"}
         return Conclusion(

@@ -185,7 +185,11 @@ class _Likelihood:
         return -float(value) / (self.mass + self.zeros + self.ones)
 
     def gradient(self, parameters: Array) -> Array:
-        """Compute the gradient of the loss by (log alpha, log beta), shape (2,); that of the ends by differences."""
+        """Compute the gradient of the loss by (log alpha, log beta), shape (2,); that of the ends by differences.
+
+        By alpha the loss without ends has the derivative -(sum w log c - sum w (psi(alpha) - psi(alpha + beta))) over the
+        weight of all scores; by log alpha it is alpha times this. Beta is likewise, with log(1 - c).
+        """
         from scipy.special import digamma
 
         alpha, beta = np.exp(parameters)

@@ -376,7 +376,10 @@ class World:
 
 
 def _refuse_outside_unit_interval(curve: ScoreCurve, name: str) -> Callable[[Array, Array], Array]:
-    """Wrap a curve as a function of (c, 1 - c) that refuses values outside [0, 1] by more than 1e-12, calling the curve `name`."""
+    """Wrap a curve as a function of (c, 1 - c) that refuses values outside [0, 1] by more than 1e-12, calling the curve `name`.
+
+    The error is an InputError that names the first such value and its score.
+    """
 
     def checked(c: Array, rest: Array) -> Array:
         """Evaluate the curve at scores c; refuse the first value outside [0, 1]."""

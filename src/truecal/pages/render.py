@@ -72,7 +72,11 @@ def render(template: str, data: Mapping[str, object] | None = None, **context: A
 
 @cache
 def _environment() -> Any:
-    """Make the jinja2 environment of the templates, with escaping and filters."""
+    """Make the jinja2 environment of the templates, with escaping and filters.
+
+    Templates are those of truecal.pages; an unknown name in one is an error, and control characters are taken out. Filters write
+    numbers, p-values and intervals.
+    """
     jinja2 = extra("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("truecal.pages"),

@@ -149,7 +149,10 @@ class PageSource:
         return {"lens": self.lens, "level": self.level, "rng": self.rng}
 
     def measure(self, estimator: Estimator | None = None) -> tc.Estimate:
-        """Measure the error with interval and test; by rank series unless an estimator is given."""
+        """Measure the error with interval and test; by rank series unless an estimator is given.
+
+        Of rows the stored sample of the lens is measured, so that they are not sorted again; a scan measures itself.
+        """
         if isinstance(self.data, tc.engines.Scan):
             return self.data.measure(estimator=estimator, level=self.level, rng=self.rng)
         return tc.measure(self.data, estimator=estimator, **{**self.options, "lens": self.cached})

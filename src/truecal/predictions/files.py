@@ -99,7 +99,10 @@ def _ending(name: str) -> str:
 
 
 def kind_of(file: Path) -> str:
-    """Return the kind of a file (see `kind_by_name`), where its name has no ending by its first bytes; refuse other endings."""
+    """Return the kind of a file (see `kind_by_name`), where its name has no ending by its first bytes; refuse other endings.
+
+    The first bytes "PAR1" are those of parquet; else `_kind_of_content` tells.
+    """
     kind = kind_by_name(file.name)
     if kind is not None:
         return kind

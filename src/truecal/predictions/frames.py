@@ -506,7 +506,10 @@ def label_columns(names: Sequence[str]) -> str:
 
 
 def as_table(frame: Any) -> "nw.DataFrame[Any]":
-    """Return a frame in memory of any library as a narwhals frame; refuse two columns of one name."""
+    """Return a frame in memory of any library as a narwhals frame.
+
+    Raises InputError for two columns of one name, and for what is no data frame.
+    """
     import narwhals as nw
 
     try:

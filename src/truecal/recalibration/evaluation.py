@@ -234,8 +234,10 @@ class Evaluation(Tabular):
         return Frame.from_records([row.record() for row in self.rows])
 
     def __str__(self) -> str:
-        """Write a line per recalibrator, those tied for the best, the recommendation with its reason, and the parts of the
-        score.
+        """Write a line per recalibrator, those tied for the best, the recommendation with its reason, and the parts of the score.
+
+        Lines have log loss, Brier score, accuracy, number of parameters, and the calibration error with its interval. Last are
+        the recalibrators that could not be fitted.
         """
         width = max(len(row.name) for row in self.rows) + 2
         heads = f"{'log loss':>10}{'brier':>10}{'accuracy':>10}{'parameters':>12}{'error (rms)':>13}  {self.level:.0%} interval"

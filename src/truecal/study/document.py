@@ -73,7 +73,12 @@ class Document:
 
 
 def _list_problems(error: Any, path: Where) -> list[tuple[Where, str]]:
-    """Return path and message of every problem in an error of jsonschema at `path`: one for each unknown or missing name."""
+    """Return path and message of every problem in an error of jsonschema at `path`: one for each unknown or missing name.
+
+    The message is that of the schema's `errorMessage` for the violated keyword, if it has one. Else an unknown option is told
+    with similar or all known ones, a missing one as "TITLE needs NAME", a repeated item by its value, and any other violation
+    as "TITLE must be DESCRIPTION, not VALUE" in the words of the schema.
+    """
     schema, value, keyword = error.schema, error.instance, error.validator
     title = schema.get("title") or (path and path[-1]) or "the file"
     if keyword in schema.get("errorMessage", {}):

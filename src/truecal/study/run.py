@@ -251,7 +251,9 @@ class Job:
 def make_jobs(spec: Spec) -> list[Job]:
     """Make a job per prediction file, in the order of the study; refuse a file that cannot be read.
 
-    A job, and a fit, is named by a hash that changes with what its numbers depend on: file, options, version of truecal.
+    A job, and a fit, is named by a hash (`_digest`) of what its numbers depend on: `fingerprint` of its file and of that of the
+    fit, columns, split, options in _JOB_OPTIONS, versions of store and truecal. Rows are split where recalibrators are fitted and
+    the dataset shares the rows of its clean one.
     """
     options = spec.options
     by_key = {source.key: source for source in spec.sources}

@@ -238,7 +238,10 @@ class Store:
         return fits
 
     def _read(self, kind: str, jobs: Iterable[str]) -> "polars.DataFrame":
-        """Read one kind of table of the jobs that have one, in their order; empty if none has. Refuse damaged files."""
+        """Read one kind of table of the jobs that have one, in their order; empty if none has.
+
+        Raises FileError for a file that is damaged, or has other columns or types than those of its kind.
+        """
         tables = [make_table(_COLUMNS[kind])]
         for path in (self._path(kind, job) for job in jobs):
             if not path.is_file():

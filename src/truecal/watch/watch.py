@@ -161,6 +161,8 @@ class Watch:
     ) -> None:
         """Check and store the settings; refuse a tolerance outside [0, 0.5), an alpha outside (0, 1) and lenses of several scores
         per row.
+
+        A `run_length` is a whole number of at least 2, None is RUN_LENGTH; `by` is stored as a tuple of columns.
         """
         if tolerance != 0:
             options.between(tolerance, "tolerance", 0, 0.5)

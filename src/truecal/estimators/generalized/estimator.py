@@ -163,7 +163,11 @@ class GeneralizedECE(VectorEstimator):
         return rows, select
 
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
-        """Measure predictions, or a sample of them."""
+        """Measure predictions, or a sample of them.
+
+        Of predictions the estimator's own `select` and `lens` are taken; a selection of few rows is warned of. Of a sample the
+        rows of positive weight are measured as one dataset. Random draws are seeded by `rng`.
+        """
         if isinstance(data, Sample):
             return self.measure_sample(data.weighing(), options.generator(self.rng))
         check_predictions(data, name="data")

@@ -349,7 +349,13 @@ class JointDistribution:
         return variances[0], variances[1], np.clip(cross, -bound, bound)
 
     def draw(self, errors: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s]:
-        """Draw X_1 and X_2 (21) at every pair of true errors (e_1, e_2), (pairs, 2000) each, with the same noise each time."""
+        """Draw X_1 and X_2 (21) at every pair of true errors (e_1, e_2), (pairs, 2000) each, with the same noise each time.
+
+        X is e^2 + (2 e d l + sqrt(curvature) e^2 c) u + N u^2, with l and c standard normals, each correlated between the
+        models, d the deviation of `linear_deviations` over 2 e, and u the scale of few clusters (1 without). N = s d^2 (l^2 -
+        1) + sqrt(max(a - 2 d^4, 0)) R has the variance a of the null, with s = min(1, sqrt(a / (2 d^4))) and R a remainder of
+        variance 1.
+        """
         deviations, correlation = self.linear_deviations(errors)
         linear = _correlate(self._linear, correlation[:, None])
         curved = _correlate(self._curved, np.full((1, 1), self._common.curvature_correlation))

@@ -200,7 +200,11 @@ class InterventionComparison:
         return lines + _compare_labels(all_errors.filter(pl.col("intervention").is_in(helpful)))
 
     def text(self) -> str:
-        """Write all tables, the answer and the notes as text."""
+        """Write all tables, the answer and the notes as text.
+
+        First a paragraph with the name, the numbers of rows and seeds, and what the marks in the tables mean; then `tables`
+        with their titles, `verdict` as a list, and the notes, with empty lines between.
+        """
         rows, seeds = self.rows, len(self.plan.seeds)
         same = "" if rows["test originals"] == rows["test"] else f" (made from {rows['test originals']} originals)"
         parts = [

@@ -102,7 +102,11 @@ def _train_task(task: tuple[Training, Recipe, DataPlan]) -> Outputs:
 
 
 def train(job: Training, recipe: Recipe, data: InterventionData) -> Outputs:
-    """Train one model in this process; return its logits, which with dropout are logs of averaged probabilities."""
+    """Train one model in this process; return its logits, which with dropout are logs of averaged probabilities.
+
+    It is trained by `training.fit` on the training part, with strength 0 where the job has none; logits are those of validation
+    and test inputs, by `averaged_logits` for "mc-dropout", else by `logits_of`.
+    """
     from truecal.study.interventions import training
 
     model = training.fit(
