@@ -106,6 +106,8 @@ class StudyFigure:
             if entries:
                 handles = [Line2D([], [], linestyle="none", label=name, **style) for name, style in entries.items()]
                 plain_text(self.figure_.legend(handles=handles, loc="outside right upper", frameon=False))
+            for ax in self.figure_.axes:
+                ax.spines[:].set_in_layout(False)  # each would find the ticks anew, to no effect: they are the frame
             layout_engine = self.figure_.get_layout_engine()
             layout_engine.execute(self.figure_)  # gives the axes their size, in which titles and names must fit
             texts = [(ax, text) for ax in self.figure_.axes for text in (ax.title, ax.xaxis.label)]
@@ -182,6 +184,22 @@ class FigureData:
     def styles(self) -> dict[str, dict[str, Any]]:
         """Color and marker by family, the same in all panels (see `family_styles`)."""
         return family_styles(self.frame["family"].unique().to_list())
+
+    @cached_property
+    def mean_over_corruptions(self) -> list[tuple[str, Any, Any]]:
+        """Recalibrator, analysis `tc.study.shift` (means over types of corruption) and its table for one clean dataset.
+
+        That is `clean` if it has corruptions, else the dataset with most rows; families that are null become NO_FAMILY.
+        """
+        parts = []
+        for after in self.recalibrators:
+            settings = {"metric": self.metric, "reference": self.reference, "recalibrator": after}
+            means = tc.study.shift(self.results, **settings)
+            table = means.frame()
+            clean = self.clean if self.clean in table["dataset"] else table["dataset"].mode().sort()[0]
+            table = table.filter(pl.col("dataset") == clean).with_columns(pl.col("family").fill_null(NO_FAMILY))
+            parts.append((after, means, table))
+        return parts
 
     def title(self, ax: Any, subject: str, recalibrator: str) -> None:
         """Set the title of axes: "subject, before recalibration" for "none", else "subject, after <recalibrator>".
@@ -435,24 +453,12 @@ def _level_colours(levels: Sequence[Any]) -> dict[Any, Any]:
 # Corruptions of growing severity: Figures 4 and 5
 
 
-def _mean_over_corruptions(data: FigureData, recalibrator: str) -> tuple[Any, Any]:
-    """Return the analysis `tc.study.shift`, means over types of corruption, and its table for one clean dataset.
-
-    That is `data.clean` if it has corruptions, else the dataset with most rows; families that are null become NO_FAMILY.
-    """
-    settings = {"metric": data.metric, "reference": data.reference, "recalibrator": recalibrator}
-    means = tc.study.shift(data.results, **settings)
-    table = means.frame()
-    clean = data.clean if data.clean in table["dataset"] else table["dataset"].mode().sort()[0]
-    return means, table.filter(pl.col("dataset") == clean).with_columns(pl.col("family").fill_null(NO_FAMILY))
-
-
 def severities(data: FigureData) -> StudyFigure:
     """Return Figure 4: calibration against error, a panel per recalibrator and family, a colour per severity.
 
     Values are means over types of corruption (the table of `tc.study.shift`); panels stand at most four in a row.
     """
-    parts = [(after, *_mean_over_corruptions(data, after)) for after in data.recalibrators]
+    parts = data.mean_over_corruptions
     table, notes = _concat_tables(parts)
     levels = table["severity"].unique().sort().to_list()
     colours = _level_colours(levels)
@@ -468,7 +474,7 @@ def severities(data: FigureData) -> StudyFigure:
 def _draw_severities(data: FigureData, table: Any, family: str, colours: dict[float, Any], after: str, ax: Any) -> None:
     """Draw value against error for one family in the colour of each severity, dots growing with `relative_size`.
 
-    A line per severity joins the models of known size in its order. Columns are those of `_mean_over_corruptions`.
+    A line per severity joins the models of known size in its order. Columns are those of `FigureData.mean_over_corruptions`.
     """
     from matplotlib.collections import LineCollection
 
@@ -488,9 +494,8 @@ def sizes(data: FigureData) -> StudyFigure:
 
     A column of panels per recalibrator; models of unknown size are left out, with a note if there is no other.
     """
-    results = [(after, *_mean_over_corruptions(data, after)) for after in data.recalibrators]
     sized = pl.col("value_beside_largest").is_not_null()
-    parts = [(after, means, table.filter(sized)) for after, means, table in results]
+    parts = [(after, means, table.filter(sized)) for after, means, table in data.mean_over_corruptions]
     table, notes = _concat_tables(parts)
     if not table.height:
         notes.append("sizes of models are unknown; give them under models, or with --about when importing")
