@@ -485,7 +485,11 @@ def refuse_options(estimator: Estimator | None, lens: Lens | None) -> None:
 
 
 def judged_series(models: Mapping[str, Predictions]) -> dict[str, JudgedSeries]:
-    """Fit the series of every model by name; refuse models without a judge, and different trusted rows or clusters."""
+    """Fit the series of every model by name (`JudgedSeries.of`).
+
+    Raises InputError for models without a judge, for trusted labels in other rows than those of the first model, and for other
+    clusters.
+    """
     (first, reference), *_ = models.items()
     for name, preds in models.items():
         if preds.judge is None:

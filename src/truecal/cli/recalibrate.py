@@ -217,7 +217,10 @@ def export(*, model: str, out: WriteTo, dtype: Literal["float32", "float64"] = "
 
 
 def _read_recalibrator(model: str) -> "tc.recalibration.Recalibrator | tc.recalibration.PerLabel":
-    """Load a recalibrator, or maps of several labels, from a JSON file; refuse one that cannot be read, by its path."""
+    """Load a recalibrator, or maps of several labels, from a JSON file, which names the kind.
+
+    Raises FileError, with the path in front, for one that cannot be read.
+    """
     from truecal.recalibration.serialization import read_document
 
     text = read_text(model, "recalibrator")

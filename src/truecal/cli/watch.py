@@ -137,7 +137,8 @@ def report(state: str, *, out: WriteTo = "watch.html", title: str = "Calibration
 def _reply(watching: "tc.Watch", steps: Sequence[WatchStep], skipped: Mapping[str, str]) -> Reply:
     """Return the reply about all groups after one or several steps; the statements are about the last one.
 
-    `skipped` maps times of batches that were not counted to reasons.
+    `skipped` maps times of batches that were not counted to reasons. The content is settings, lens, alarm and changed of the last
+    step, all steps and what was skipped. A statement per group has the numbers in _GAUGES and the time of its last batch.
     """
     settings, conclusion = watching.settings, conclude_watch(watching)
     content = {

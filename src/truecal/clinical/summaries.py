@@ -381,7 +381,10 @@ class Sites:
         return self.results[self.names.index(name)]
 
     def frame(self) -> Frame:
-        """Return one row per site: site, rows, events, patients, and every number x with its limits x_low and x_high."""
+        """Return one row per site: site, rows, events, patients, and every number x with its limits x_low and x_high.
+
+        Numbers are those in QUANTITIES, in their order.
+        """
         records = []
         for name, site in zip(self.names, self.results, strict=True):
             record: dict[str, Any] = {

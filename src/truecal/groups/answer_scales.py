@@ -306,7 +306,9 @@ def _measure(
 ) -> Category:
     """Return the category with mean output, observed frequency and errors of the rows `preds` in its interval (at least one).
 
-    Both errors use one partition of the outputs into bins, and the same resamples. Rows of weight zero are left out.
+    The frequency has Clopper-Pearson limits at `level`. `inter_interval` is the error of the distance InterInterval(low, high),
+    `within` that of TotalVariation(), both of one partition of the outputs into bins and the same resamples. Rows of weight zero
+    are left out.
     """
     sample = lens.sample(preds).weighing()
     partition = estimator.binning.partition(sample)

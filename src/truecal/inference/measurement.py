@@ -426,7 +426,8 @@ def _mean_limit(profile: Profile, level: float) -> float:
 def _measure_clusters(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """Measure one clustered dataset: the rank series leaves out whole clusters, other estimators resample them.
 
-    A single cluster gives the interval [0, 1] and the p-value 1; fewer than 20 a warning.
+    The p-value is that of `ClusteredSeries.test` for all. The interval of the rank series reaches 0 unless that test rejects
+    calibration at 1 - level. A single cluster gives the interval [0, 1] and the p-value 1; fewer than 20 a warning.
     """
     estimate = estimator(sample.profile)
     units = Units.of(sample, rng)

@@ -64,7 +64,7 @@ class Display(ABC):
     needed: tuple[str, ...] = ()  # columns
 
     def __init__(self, numbers: Numbers) -> None:
-        """Store numbers as a Frame; refuse an empty one, and one that lacks a column of `needed`."""
+        """Store numbers as a Frame; raise InputError for an empty one, and for one that lacks a column of `needed`."""
         self._frame = Frame.of(numbers)
         if not len(self._frame):
             raise InputError("there is nothing to draw: the columns are empty")

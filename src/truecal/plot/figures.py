@@ -399,7 +399,8 @@ def _cloud_figure(data: FigureData, datasets: list[str], *, side_by_side: bool) 
 def covariate(data: FigureData) -> StudyFigure:
     """Return Figures 3 and 10: error and calibration coloured by a covariate (pretraining data, steps, size), before and after.
 
-    Refuses a covariate of which no model on the clean dataset has a value.
+    A panel per recalibrator, of models on the clean dataset (those in `data.models`, if any); the legend names up to eight
+    values of the covariate, evenly spaced. Refuses a covariate of which no model on the clean dataset has a value.
     """
     name = data.covariate
     parts = []

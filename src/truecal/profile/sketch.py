@@ -271,6 +271,8 @@ class Sketch:
     def merge(self, *others: Sketch) -> Sketch:
         """Add all rows of other sketches.
 
+        Sums of the same cell are added; the precision is the lowest of all. Others are not changed.
+
         Parameters
         ----------
         *others : Sketch

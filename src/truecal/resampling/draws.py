@@ -63,7 +63,11 @@ class RowSums:
     """
 
     def __init__(self, profile: Profile, cut: Cut) -> None:
-        """Sum rows, ones and scores of the cells of a cut that have weight, scaled to the sample size; refuse a cut without any."""
+        """Sum rows, ones and scores of the cells of a cut that have weight, scaled to the sample size; refuse a cut without any.
+
+        Each kind, a cell and an outcome, gets a pseudo-row of the weight rows / n at the mean score of the cell, so that
+        resamples can hold outcomes that were not seen.
+        """
         sums = np.empty((5, cut.below.shape[1] - 1))
         names: tuple[Sum, ...] = ("w", "c", "y", "cc", "cy")
         for name, cell_sums in zip(names, sums, strict=True):

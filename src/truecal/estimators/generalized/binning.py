@@ -210,7 +210,11 @@ class VectorBins:
 
     @classmethod
     def of(cls, vector: Sample, partition: Partition) -> "VectorBins":
-        """Sum the weights, probabilities and outcomes of every bin of a partition, in float64."""
+        """Sum the weights, probabilities and outcomes of every bin of a partition, in float64.
+
+        Importance weights count as their effective number of rows: counts are weights times Kish's (sum w)^2 / sum w^2 over sum
+        w. The probability of the implied event is what the others leave of the weight.
+        """
         b, d = partition.count, vector.dimension
         w, bin_of = vector.weights, partition.bin_of
         sums = partition.bins

@@ -180,7 +180,10 @@ class BinnedSample:
             yield (counts - sums) / self.bins.safe
 
     def _flipped_gaps(self, columns: Float64s, redraws: int, rng: np.random.Generator) -> Iterator[Float64s]:
-        """Draw gaps of bins with one random sign for all residuals label - `columns` of a unit; yield blocks (flips, b, d)."""
+        """Draw gaps of bins with one random sign for all residuals label - `columns` of a unit; yield blocks (flips, b, d).
+
+        A gap is the sum of sign times weight times residual over the rows of a bin, over the weight of the bin.
+        """
         from scipy.sparse import csr_array
 
         sample, bin_of, (b, d) = self.sample, self.partition.bin_of, self.bins.output_sum.shape

@@ -175,7 +175,10 @@ def _read_data(document: Document, folder: Path) -> DataPlan:
 
 
 def _read_lenses(document: Document) -> LensPlan:
-    """Read the section `lenses`; a Likert scale that is refused is left out and added to the document as a problem."""
+    """Read the section `lenses`; a Likert scale that is refused is left out and added to the document as a problem.
+
+    Lists under `top_k` and `labels` become tuples; what is not given has the default of LensPlan.
+    """
     values: dict[str, Any] = {
         name: tuple(value) if name in ("top_k", "labels") else value
         for name, value in document.value.get("lenses", {}).items()
