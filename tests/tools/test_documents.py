@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.tools.test_layers import ROOT, real_folders
-from tools import weight
+from tools import mutants, weight
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -49,6 +49,12 @@ def test_the_tests_that_make_names_exist():
     assert "tests/estimators" in paths
     # data is no part of the repository
     assert not [path for path in paths if "/data" not in path and not (ROOT / path).exists()]
+
+
+def test_files_and_tests_of_mutants_exist():
+    paths = [ROOT / test for _, tests in mutants.GROUPS.values() for test in tests]
+    paths += [ROOT / "src" / "truecal" / file for files, _ in mutants.GROUPS.values() for file in files]
+    assert not [path for path in paths if not path.exists()]
 
 
 def test_files_that_the_guide_names_exist():
