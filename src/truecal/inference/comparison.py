@@ -144,15 +144,13 @@ class _MeasuredModels:
 
     def compare(self, a: str, b: str, level: float) -> Comparison:
         """Compare two of the models, with an interval that contains their difference, without adjustment of the p-value."""
-        value_a, value_b, sketch_error = (
-            self.models[a].value,
-            self.models[b].value,
-            self.sketch_errors.get(a, 0.0) + self.sketch_errors.get(b, 0.0),
+        first, second = self.models[a], self.models[b]
+        low, high, p = first.limits(second, level, paired=self.paired)
+        difference, sketch_error = first.value - second.value, sum(self.sketch_errors.get(name, 0.0) for name in (a, b))
+        interval = Interval(
+            min(low, difference) - sketch_error, max(high, difference) + sketch_error, level, self.method
         )
-        low, high, p = self.models[a].limits(self.models[b], level, paired=self.paired)
-        low, high = min(low, value_a - value_b) - sketch_error, max(high, value_a - value_b) + sketch_error
-        interval = Interval(low, high, level, self.method)
-        return Comparison(a, b, value_a, value_b, interval, p, p, self.estimator, self.lens, self.n)
+        return Comparison(a, b, first.value, second.value, interval, p, p, self.estimator, self.lens, self.n)
 
 
 def _resample_models(
@@ -565,10 +563,7 @@ def _data_by_name(y_true: Any, probs: Mapping[str, ArrayLike] | None, rows: Mapp
     """
     if probs is not None:
         options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
-        data = {}
-        for name, p in probs.items():
-            data[name] = Predictions.from_probs(p, y_true, **rows)
-        return data
+        return {name: Predictions.from_probs(p, y_true, **rows) for name, p in probs.items()}
     if not isinstance(y_true, Mapping) or not all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
         raise InputError(
             "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"

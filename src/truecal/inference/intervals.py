@@ -92,16 +92,12 @@ def bootstrap(
         data.refuse_dependent("pass the Predictions, whose clusters are drawn as whole")
         return resample_rows(estimator, data, resamples=resamples, level=level, rng=generator, method=method)
     lens = default_lens(data) if lens is None else lens
-    shares = lens.shares(data)
-    if shares is None:
-        sample = lens.sample(data)
-        if sample.independent:
-            return resample_rows(
-                estimator, sample.profile, resamples=resamples, level=level, rng=generator, method=method
-            )
+    shares, sample = lens.shares(data), next(lens.samples(data))
+    if shares is None and sample.independent:
+        return resample_rows(estimator, sample.profile, resamples=resamples, level=level, rng=generator, method=method)
     if method == "bca":
         raise InputError("bca needs independent rows and one dataset; use method='basic'")
-    units = Units.of(next(lens.samples(data)), generator)
+    units = Units.of(sample, generator)
     counts, samples = units.draws(resamples, generator), lens.samples(data)
     return resample_samples(estimator, samples, shares, units, counts, level, generator, method=method)
 

@@ -450,11 +450,11 @@ def _verify_cells(
         value,
         low,
         max(high, value),
-        (_ROWS,),
-        min(sqrt(explicit), 1.0) if isfinite(explicit) else inf,
-        len(cells.outputs),
-        balance,
-        () if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",),
+        assumes=(_ROWS,),
+        explicit=min(sqrt(explicit), 1.0) if isfinite(explicit) else inf,
+        outputs=len(cells.outputs),
+        balance=balance,
+        warnings=() if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",),
     )
 
 
