@@ -100,7 +100,7 @@ def test_class_world_labels_follow_rates():
 def test_cells_are_the_same_alone_in_processes_and_from_cache(tmp_path, monkeypatch):
     whole = coverage_atlas(n=[60], m=3, statements=FAST)
     assert len(whole) == 100
-    assert coverage_atlas(n=[60], m=3, statements=FAST, run=Run(workers=2)) == whole
+    assert coverage_atlas(n=[60], m=3, statements=FAST[:1], run=Run(workers=2)) == whole[:50]
     cached = Run(cache=tmp_path / "cells")
     assert coverage_atlas(n=[60], m=3, statements=FAST[:1], run=cached) == whole[:50]
 

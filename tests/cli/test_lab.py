@@ -91,7 +91,7 @@ def test_bad_options_of_coverage_are_refused(truecal, own_module, words, message
 
 def test_power_and_leaderboard_take_estimators_and_worlds_of_the_user(truecal, own_module, tmp_path):
     own_values = ("--estimator", f"{own_module}:Mine", "--world", f"{own_module}:mild")
-    ran = truecal("lab", "power", *own_values, "--error", 0.04, "--m", 20, "--workers", 1, "--json")
+    ran = truecal("lab", "power", *own_values, "--error", 0.04, "--m", 10, "--workers", 1, "--json")
     content = json.loads(ran.out)
     assert ran.code == 0
     assert content["n_low"] <= content["n"] <= content["n_high"]
