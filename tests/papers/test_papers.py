@@ -232,6 +232,21 @@ def test_own_function_sees_every_dataset(small):
     assert result.quantities == {}
 
 
+def test_two_models_of_ones_own_are_compared_by_their_cost(network_file, capsys, tmp_path):
+    one = ["run", "minderer-fig7", "--data", f"a={network_file}", "--folder", str(tmp_path)]
+    assert main([*one, "--data", f"b={network_file}"]) == 0
+    with (tmp_path / "minderer-fig7.csv").open() as file:
+        assert {(row["a"], row["b"], float(row["relative"])) for row in csv.DictReader(file)} == {("a", "b", 0.0)}
+    assert main(one) == 2
+    assert "compares two models" in capsys.readouterr().err
+
+
+def test_a_run_without_a_case_of_an_item_says_so():
+    item = next(item for item in ITEMS if item.item == "Section 4.2, size")
+    experiment = SimpleNamespace(quantities={}, table=None)
+    assert result_of(item, experiment).grade == "not computable here because this run has no case of larger_worse_clean"
+
+
 def test_the_folder_is_a_command_of_its_own(processes, tmp_path):
     """From a process of its own, as `python -m papers` is typed."""
     command = (sys.executable, "-m", "papers", "run", "kumar-fig1", "--folder", tmp_path, "--json")
