@@ -57,7 +57,7 @@ def test_settings_of_other_users_are_refused_unless_named(truecal, project, bina
         os.chown(foreign, 12345, 12345)
         ran = truecal("measure", binary_csv)
         assert ran.code == 2
-        assert f"{foreign} belongs to user 12345; use them with --config {settings}" in ran.err
+        assert f"{foreign} belongs to user 12345; use them by truecal --config {settings} ..." in ran.err
         assert truecal("--config", settings, "measure", binary_csv).code == 1
         assert truecal(f"--config={settings}", "measure", binary_csv).code == 1
         assert truecal("--config", os.devnull, "measure", binary_csv).code == 0

@@ -302,6 +302,15 @@ def test_groups_may_have_any_name(tmp_path, engine, weights):
         assert {group: parts[0].rows for group, parts in result.sketches.items()} == {("a",): 2, ("b",): 1}
 
 
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
+@pytest.mark.parametrize("name", ["_tc_present", "_TC_C"])
+def test_columns_named_like_those_of_a_scan_are_refused(tmp_path, engine, name):
+    """Weights named _tc_present were overwritten by the mark of rows without missing values: all weighed 1."""
+    path = write(tmp_path / "x.parquet", {"y": [0, 1], "p": [0.25, 0.5], name: [0.5, 1.5]})
+    with pytest.raises(tc.InputError, match=f"a scan names its own columns _tc_...; rename the column '{name}'"):
+        scan(path, label="y", score="p", weights=name, engine=engine)
+
+
 # values of a column that rows are grouped by, and the names of the groups with their rows, or a part of the refusal
 GROUPS = {
     "whole numbers": ([3, 11, 3, None], {"3": 2, "11": 1, "missing": 1}),

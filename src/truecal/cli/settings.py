@@ -67,7 +67,7 @@ def _nearest_settings(folder: Path) -> Path | None:
                 if owner not in (0, os.geteuid()):
                     raise FileError(
                         f"the settings in {file} may be another user's: {path} belongs to user {owner}; "
-                        f"use them with --config {file}, or none with --config {os.devnull}"
+                        f"use them by truecal --config {file} ..., or none by truecal --config {os.devnull} ..."
                     )
             return file
     return None

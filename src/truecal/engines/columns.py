@@ -31,7 +31,8 @@ _ONE = 1.0  # derived: key of the score 1, whose edge would be that of the score
 UNFIT = 2.0  # derived: no score is 2; key of rows that fall into no cell
 _MAX_LISTED = 8  # by choice: labels of a column that is text; more than two are refused
 
-# Columns of a judged frame (see `judge_rows`), and those made of them here; the prefix keeps them apart from the user's.
+_PREFIX = "_tc_"  # of the columns that a scan adds; the user's may not have it
+# Columns of a judged frame (see `judge_rows`), and those made of them here.
 C, Y, W, OK, PRESENT, SELECTED = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present", "_tc_selected"
 _UPPER, _V, _Z, _WIDTH, _EDGE, KEY, _R, _WY, _WR = (
     f"_tc_{name}" for name in ("upper", "v", "z", "width", "edge", "key", "r", "wy", "wr")
@@ -249,6 +250,9 @@ def choose_columns(frame: Any, request: ColumnRequest) -> SourceColumns:
     outputs, stars = frames.match_outputs(names, request.predictions, request.classes)
     frames.refuse_shared(outputs, label, request.weights)
     frames.matching(names, [*request.needed, *request.by], "label, weights and groups")
+    reserved = next((name for name in names if name.casefold().startswith(_PREFIX)), None)
+    if reserved is not None:
+        raise InputError(f"a scan names its own columns {_PREFIX}...; rename the column {reserved!r}")
     used = [*outputs, *request.needed, *request.by]
     syntax = next((name for name in used if frame.implementation.is_spark_like() and re.search("[.`]", name)), None)
     if syntax is not None:
