@@ -72,6 +72,7 @@ DECIDED: dict[str, World] = {
     "strongly overconfident": (lambda k, r: expit(3 * r.standard_normal(k)), lambda c: temper(c, 0.35)),
     "shifted": (lambda k, r: r.beta(2, 4, k), lambda c: c**1.3),
 }
+CHANGED = {"sharper": (1.4, 0.0), "recalibrated": (0.7, 0.2), "shifted": (1.0, 0.6), "the same": (1.0, 0.0)}
 JUDGES = ("0.7", "0.9", "0.98", "biased", "by score", "noise")
 SIZES = ((100, 1000), (300, 5000), (1000, 50_000))
 
@@ -122,11 +123,11 @@ def draw_outcomes(rates: Array, clusters: npt.NDArray[np.intp] | None, rng: np.r
     return (np.sqrt(0.5) * (shared + rng.standard_normal(len(rates))) < ndtri(rates)).astype(float)
 
 
-def true_losses(world: str) -> Array:
-    """Compute what the best cut saves at every threshold, in a population of 400,000 rows."""
-    scores, curve = DECIDED[world]
-    population = np.sort(scores(POPULATION, np.random.default_rng(1)))
-    rates, is_cut = curve(population), np.concatenate([[True], population[1:] > population[:-1], [True]])
+def true_losses(population: Array, rates: Array) -> Array:
+    """Compute what the best cut of the scores of a population saves at every threshold, (T,), where rates rise with the scores."""
+    order = np.argsort(population)
+    population, rates = population[order], rates[order]
+    is_cut = np.concatenate([[True], population[1:] > population[:-1], [True]])
     losses = []
     for t, position in zip(THRESHOLDS, np.searchsorted(population, THRESHOLDS), strict=True):
         savings = np.concatenate([np.cumsum((rates - t)[::-1])[::-1], [0.0]]) / len(population)
@@ -137,7 +138,8 @@ def true_losses(world: str) -> Array:
 def decision_cell(world: str, size: str, _: str, datasets: int) -> dict[str, float]:
     """Measure how often the 95 % band holds the whole curve of losses, and how often the test rejects at 5 %."""
     scores, curve = DECIDED[world]
-    n, true = int(size), true_losses(world)
+    population = scores(POPULATION, np.random.default_rng(1))
+    n, true = int(size), true_losses(population, curve(population))
     rng = np.random.default_rng([n, 771, list(DECIDED).index(world)])
     clusters, answers = np.arange(n) // CLUSTER if "clusters" in world else None, []
     for k in range(datasets):
@@ -152,6 +154,25 @@ def decision_cell(world: str, size: str, _: str, datasets: int) -> dict[str, flo
         answers.append([below and above, not below, not above, loss.p_value <= 0.05, points.mean(), width, bias])
     names = ("coverage", "above", "below", "rejected", "pointwise", "width", "bias")
     return {"true": float(true.max()), **dict(zip(names, np.mean(answers, axis=0).tolist(), strict=True))}
+
+
+def difference_cell(world: str, size: str, _: str, datasets: int) -> dict[str, float]:
+    """Measure how often the 95 % band holds the difference of the losses of even scores and of the same on another logit scale."""
+    rng, population = np.random.default_rng([int(size), 772]), np.random.default_rng(1).random(POPULATION)
+    rates, answers = temper(population, 0.7, 0.2), []
+    true = true_losses(population, rates) - true_losses(temper(population, *CHANGED[world]), rates)
+    for k in range(datasets):
+        c = rng.random(int(size))
+        y = rng.random(len(c)) < temper(c, 0.7, 0.2)
+        models = {name: tc.Predictions.from_probs(p, y) for name, p in (("a", c), ("b", temper(c, *CHANGED[world])))}
+        with patch.object(decisions, "_REDRAWS", DRAWS):
+            losses = tc.decision_loss(models, THRESHOLDS, rng=k)
+        assert isinstance(losses, tc.scores.DecisionLosses)
+        (difference,) = losses.differences
+        inside = (difference.low <= true + 1e-9).all() and (difference.high >= true - 1e-9).all()
+        answers.append([inside, difference.p_value <= 0.05, (difference.high - difference.low).mean()])
+    names = ("coverage", "rejected", "width")
+    return {"true": float(np.abs(true).max()), **dict(zip(names, np.mean(answers, axis=0).tolist(), strict=True))}
 
 
 def multilabel_cell(world: str, size: str, _: str, datasets: int) -> dict[str, float]:
@@ -175,6 +196,7 @@ def multilabel_cell(world: str, size: str, _: str, datasets: int) -> dict[str, f
 CELLS: dict[str, tuple[Callable[..., dict[str, float]], list[tuple[str, str, str]]]] = {
     "judge": (judge_cell, [(w, f"{n}/{rows}", j) for n, rows in SIZES for j in JUDGES for w in JUDGED]),
     "decision": (decision_cell, [(w, n, "") for n in ("300", "1000", "5000") for w in DECIDED]),
+    "difference": (difference_cell, [(world, "800", "") for world in CHANGED]),
     "multilabel": (multilabel_cell, [(w, n, "") for n in ("300x5", "400x20") for w in ("class-wise", "pooled")]),
 }
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import new_methods
 
 
-@pytest.mark.parametrize(("kind", "cell"), [("judge", 0), ("decision", 0), ("multilabel", 0)])
+@pytest.mark.parametrize(("kind", "cell"), [("judge", 0), ("decision", 0), ("difference", 0), ("multilabel", 0)])
 def test_a_cell_has_a_coverage(kind, cell):
     compute, cells = new_methods.CELLS[kind]
     numbers = compute(*cells[cell], 2)
@@ -37,6 +37,6 @@ def test_recorded_bands_of_decision_losses_cover():
     selected = [record for record in records if record["kind"] == "decision"]
     for size in {record["size"] for record in selected}:
         coverage = [record["coverage"] for record in selected if record["size"] == size]
-        assert 0.93 <= sum(coverage) / len(coverage) <= 0.98
-        assert min(coverage) >= 0.88
+        assert 0.93 <= sum(coverage) / len(coverage) <= 0.97
+        assert min(coverage) >= 0.86  # steps with 5,000 rows, 0.875 of 200 datasets
         assert min(record["coverage"] for record in selected if record["true"] < 1e-9) >= 0.93

@@ -206,3 +206,18 @@ def test_band_and_test_hold(power):
     inside, rejected = simulate_coverage(400, 1000, power)
     assert 0.92 <= inside <= 0.99
     assert rejected <= 0.07 or power > 1
+
+
+def test_the_band_of_a_difference_holds_where_one_model_loses_nothing():
+    grid, inside = np.array([0.05, 0.2, 0.5, 0.8]), 0
+    big = (np.arange(200_000) + 0.5) / 200_000
+    rate = 0.15 + 0.7 * big
+    true = np.array([(np.maximum(rate - t, 0) - (rate - t) * (big >= t)).mean() for t in grid])
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        c = rng.random(500)
+        y = rng.random(500) < 0.15 + 0.7 * c
+        models = {name: tc.Predictions.from_probs(p, y) for name, p in (("raw", c), ("true", 0.15 + 0.7 * c))}
+        (difference,) = tc.decision_loss(models, grid, rng=seed).differences
+        inside += bool(((difference.low <= true + 1e-6) & (true - 1e-6 <= difference.high)).all())
+    assert inside >= 27

@@ -99,6 +99,16 @@ def _sum_above(values: Any) -> Float64s:
     return np.concatenate([sums, np.zeros((*sums.shape[:-1], 1))], axis=-1)
 
 
+class LossDraws(NamedTuple):
+    """Plug-in losses of one model and their noise in B draws, in which models on the same rows have their multipliers in common."""
+
+    size: float  # effective number of rows, at most that of clusters
+    loss: Float64s  # (T,) plug-in
+    slack: Float64s  # (T,) by how much the largest upper limit of a gain exceeds that of the best cut
+    rise: Float64s  # (B, T) of the largest gain by noise
+    at_best: Float64s  # (B, T) noise at the best cut
+
+
 # ---------------------------------------------------------------------- results
 
 
@@ -127,7 +137,7 @@ class DecisionLoss(Tabular):
     cost_high : array of shape (T,)
         Upper limits of the cost at each threshold alone.
     p_value : float
-        Of the test that no other cut is better at any threshold; above 1 - level, the band starts at 0 everywhere.
+        Of the test that no other cut is better at any threshold; the band leaves 0 where it is at most 1 - level.
     level : float
         Level of the band and of the intervals.
     n : int
@@ -140,8 +150,8 @@ class DecisionLoss(Tabular):
         Name of the model.
     unit : float
         What a false alarm and a missed event cost together: 1, or the sum of `costs`.
-    draws : array of shape (B, T)
-        Noise of the losses in draws that models on the same rows have in common.
+    draws : LossDraws or None
+        Noise of the losses, which a comparison with another model on the same rows needs.
 
     See Also
     --------
@@ -164,7 +174,7 @@ class DecisionLoss(Tabular):
     lens: str
     name: str
     unit: float = 1.0
-    draws: Float64s = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    draws: LossDraws | None = field(default=None, repr=False)
 
     @property
     def maximum(self) -> LossAt:
@@ -410,7 +420,9 @@ def decision_loss(
     losses = {}
     for name, sample in samples.items():
         numbers = _losses(DecisionCells.of(sample, units, multipliers, grid), grid, level)
-        costs_of = {key: unit * value for key, value in numbers.items() if key not in ("thresholds", "p_value")}
+        costs_of = {
+            key: unit * value for key, value in numbers.items() if key not in ("thresholds", "p_value", "draws")
+        }
         independent = len(sample) if sample.units is None else units.count
         words = lenses[name].describe(models[name])
         losses[name] = DecisionLoss(
@@ -464,7 +476,7 @@ def _losses(cells: DecisionCells, grid: Float64s, level: float) -> dict[str, Any
     each threshold for its own interval: one-sided ones, because an upper limit hardly errs where the lower one does.
     """
     size, number = cells.size, len(cells.row_noise)
-    loss, cost, cost_error = np.empty((3, len(grid)))
+    loss, best_error, cost, cost_error = np.empty((4, len(grid)))
     about_curve, about_data, at_best = np.empty((3, number, len(grid)))
     gains, errors = np.empty((2, len(grid), len(cells.rows)))
     for j, (t, cut) in enumerate(zip(grid, cells.cuts, strict=True)):
@@ -474,10 +486,10 @@ def _losses(cells: DecisionCells, grid: Float64s, level: float) -> dict[str, Any
         indifferent = t * (1 - t) * np.abs(cells.rows - cells.rows[cut]) / size
         errors[j] = np.sqrt(np.maximum(noise.var(axis=0), indifferent) + size**-2)
         best = gains[j].argmax()
-        loss[j] = gains[j, best]
+        loss[j], best_error[j] = gains[j, best], errors[j, best]
         about_curve[:, j] = (fitted + noise).max(axis=1) - fitted.max()
         about_data[:, j] = (gains[j] + noise).max(axis=1) - loss[j]
-        at_best[:, j] = -noise[:, best] / errors[j, best]
+        at_best[:, j] = -noise[:, best]
         cost[j] = (1 - t) * cells.events[0] - cells.events[cut] + t * cells.rows[cut]
         cost_noise = (1 - t) * cells.event_noise[:, 0] - cells.event_noise[:, cut] + t * cells.row_noise[:, cut]
         cost_error[j] = (cost_noise - cost[j] * cells.row_noise[:, 0]).std()
@@ -485,35 +497,50 @@ def _losses(cells: DecisionCells, grid: Float64s, level: float) -> dict[str, Any
     corrected = np.maximum(loss - about_curve.mean(axis=0), 0.0)
     limits, one_sided, two_sided = [], NormalDist().inv_cdf(level), NormalDist().inv_cdf(0.5 + level / 2)
     rank = min(level * (1 + 1 / number), 1.0)  # so that the band leaves 0 where p <= 1 - level
-    for together in (True, False):
-        draws = [np.max(a, axis=1, keepdims=True) if together else a for a in (about_data / scale, at_best)]
+    for together in (False, True):
+        draws = [
+            np.max(a, axis=1, keepdims=True) if together else a for a in (about_data / scale, at_best / best_error)
+        ]
         lower, upper = (np.quantile(a, rank, axis=0, method="inverted_cdf") for a in draws)
-        high = (gains + np.maximum(upper, one_sided)[:, None] * errors).max(axis=1)
-        limits += [np.clip(loss - lower * scale, 0.0, corrected), np.maximum(high, corrected)]
+        reach = np.maximum(upper, one_sided)
+        limits += [np.clip(loss - lower * scale, 0.0, corrected), (gains + reach[:, None] * errors).max(axis=1)]
+    slack = limits[-1] - loss - reach * best_error
     exceeding = np.count_nonzero((about_data / scale).max(axis=1) >= (loss / scale).max())
     return {
         "thresholds": grid,
         "loss": corrected,
-        **dict(zip(("low", "high", "point_low", "point_high"), limits, strict=True)),
+        **dict(zip(("point_low", "point_high", "low", "high"), limits, strict=True)),
         "cost": cost,
         "cost_low": np.maximum(cost - two_sided * cost_error, 0.0),
         "cost_high": cost + two_sided * cost_error,
         "p_value": (1 + exceeding) / (1 + number),
-        "draws": about_curve - about_curve.mean(axis=0),
+        "draws": LossDraws(size, loss, slack, about_data, -at_best),
     }
 
 
 def _difference(a: DecisionLoss, b: DecisionLoss) -> LossDifference:
-    """Estimate the loss of model a less that of model b on the same rows, with a simultaneous band and a p-value.
+    """Estimate the loss of model a less that of model b on the same rows, with a simultaneous band and its test."""
+    assert a.draws is not None
+    assert b.draws is not None
+    (low, p_low), (minus_high, p_high) = (
+        _limit_difference(x, y, a.level) for x, y in ((a.draws, b.draws), (b.draws, a.draws))
+    )
+    loss, p_value = a.loss - b.loss, min(p_low, p_high)
+    low, high = np.minimum(a.unit * low, loss), np.maximum(-a.unit * minus_high, loss)
+    return LossDifference(a.thresholds, loss, low, high, p_value, a.level, (a.name, b.name))
 
-    Both have the multipliers of their units in common; the band is symmetric around the difference of the losses.
+
+def _limit_difference(a: LossDraws, b: LossDraws, level: float) -> tuple[Float64s, float]:
+    """Compute simultaneous lower limits (T,) of the losses of a less those of b, and the p-value of none above 0.
+
+    The loss of a exceeds its plug-in by no less than -rise, that of b by no more than slack less the noise at its best cut.
     """
-    loss, deviations = a.loss - b.loss, a.draws - b.draws
-    scale = np.maximum(deviations.std(axis=0), np.finfo(float).tiny)
-    largest = np.abs(deviations / scale).max(axis=1)
-    reach = float(np.quantile(largest, a.level)) * scale
-    p_value = (1 + np.count_nonzero(largest >= np.abs(loss / scale).max())) / (1 + len(largest))
-    return LossDifference(a.thresholds, loss, loss - reach, loss + reach, float(p_value), a.level, (a.name, b.name))
+    excess, noise = a.loss - b.loss - b.slack, a.rise - b.at_best
+    scale = np.sqrt((noise**2).mean(axis=0)) + 1 / a.size
+    largest = (noise / scale).max(axis=1)
+    critical_value = np.quantile(largest, min(level * (1 + 1 / len(largest)), 1.0), method="inverted_cdf")
+    p_value = (1 + np.count_nonzero(largest >= (excess / scale).max())) / (1 + len(largest))
+    return excess - critical_value * scale, float(p_value)
 
 
 # ---------------------------------------------------------------------- decompositions of proper scores
