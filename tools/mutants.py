@@ -42,7 +42,7 @@ GROUPS = {
          "tests/inference/test_verify_tails.py"),
     ),
     "resampling": (
-        tuple(f"resampling/{name}.py" for name in ("cells", "columns", "draws", "sign_flips", "units")),
+        tuple(f"resampling/{name}.py" for name in ("cells", "columns", "draws", "units")),
         ("tests/resampling", "tests/inference/test_bootstrap.py", "tests/inference/test_clusters.py"),
     ),
     "readers": (

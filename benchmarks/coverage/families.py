@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtr, softmax
 
 import truecal as tc
-from truecal.estimators.rank_series.families import Family
+from truecal.estimators.rank_series.tests import Family
 from truecal.inference import tests
 
 REDRAWS = 199

@@ -29,18 +29,17 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.estimators.base import Estimator
 from truecal.estimators.estimate import Curve, Estimate, Interval
-from truecal.estimators.rank_series.basis import max_order
+from truecal.estimators.rank_series.basis import max_order, smooth_test_statistic
 from truecal.estimators.rank_series.compare import Side, UnitNoise
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.rank_series.fit import PENALTY
 from truecal.estimators.rank_series.interval import Pivot
-from truecal.estimators.rank_series.tests import smooth_test_statistic
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import OneClass
 from truecal.predictions.predictions import Predictions
 from truecal.predictions.verdicts import log_odds_feature
 from truecal.resampling.draws import NullDistribution, block_sizes, redraw_ones
-from truecal.resampling.sign_flips import flip_sums
+from truecal.resampling.units import flip_sums
 from truecal.special import clopper_pearson, expit, kish, symmetric_root
 from truecal.table import Frame
 from truecal.types import Float64s, Indices

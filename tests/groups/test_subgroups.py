@@ -8,7 +8,7 @@ from tests.simulations import datasets
 from truecal.engines import scan
 from truecal.errors import InputError
 from truecal.estimators import BinnedECE, RankSeries
-from truecal.estimators.rank_series.families import Family
+from truecal.estimators.rank_series.tests import Family
 from truecal.groups import subgroups
 from truecal.inference import holm, measure
 from truecal.lenses import ClassWise, OneClass

@@ -64,8 +64,8 @@ def test_theta_leaves_out_products_within_a_cluster():
     # first term: phi = 1 where all scores are on one side, so s_g is the sum of residuals of a cluster
     s = np.array([(y - c)[g == k].sum() for k in range(12)]) / len(c)
     expected = sum(s[i] * s[j] for i in range(12) for j in range(12) if i != j) / (1 - 1 / 12)
-    assert result.theta[0] == pytest.approx(expected)
-    assert result._covariance[0, 0] == pytest.approx(((s - s.mean()) ** 2).sum() * 12 / 11)
+    assert result.theta[0, 0] == pytest.approx(expected)
+    assert result.covariances[0][0, 0] == pytest.approx(((s - s.mean()) ** 2).sum() * 12 / 11)
 
 
 def test_clusters_of_one_row_are_independent_rows():

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import ks_2samp, norm
 
 import truecal as tc
-from truecal.estimators.rank_series.basis import coefficient_covariance, rank_basis, rank_cells
-from truecal.estimators.rank_series.tests import smooth_test_statistic, smooth_tests
+from truecal.estimators.rank_series.basis import null_covariance, rank_basis, rank_cells, smooth_test_statistic
+from truecal.estimators.rank_series.tests import smooth_tests
 from truecal.resampling.draws import (
     NORMAL_VARIANCE,
     LinearRedraws,
@@ -18,7 +18,7 @@ from truecal.resampling.draws import (
     redraw_ones,
     redraw_test,
 )
-from truecal.resampling.sign_flips import flip_sums, sign_flip_test
+from truecal.resampling.units import flip_sums, sign_flip_test
 from truecal.special import positive
 
 SHAPES = {
@@ -37,9 +37,9 @@ def test_redraws_have_the_distribution_of_binomial_cells(shape):
     cells = rank_cells(tc.profile.Profile.from_arrays(c, rng.random(len(c)) < c))
     basis = rank_basis(cells)
     count, score = cells.counts[0], cells.scores[0]
-    covariance = coefficient_covariance(basis, cells.null_variances, cells.n)[0]
+    covariance = null_covariance(cells, basis)[0]
     ((_, null),) = smooth_tests(cells)
-    drawn = null.draw(2000, rng)
+    drawn = null.statistic(null.draw(2000, rng))
     functions = basis[0] / np.sqrt(positive(count) * cells.n[0])
     rows = np.rint(count).astype(int)
     ones = rng.binomial(rows, np.clip(score, 0, 1), (2000, len(rows)))

@@ -1,8 +1,7 @@
 """Estimators of calibration error and the Estimate they return."""
 
 from truecal.estimators.base import Estimator
-from truecal.estimators.binned import BinnedECE, LabelBinnedECE
-from truecal.estimators.debiased import DebiasedECE
+from truecal.estimators.binned import BinnedECE, DebiasedECE, LabelBinnedECE
 from truecal.estimators.estimate import Estimate, Estimates, Interval
 from truecal.estimators.generalized.binning import EqualMass, EqualWidth, KDTree
 from truecal.estimators.generalized.distances import ClassWeighted, InterInterval, Lp, Mahalanobis, TotalVariation

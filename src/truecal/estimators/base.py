@@ -25,8 +25,16 @@ from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
 from truecal.resampling.cells import CELLS, Counted, cell_starts, collapse_at
-from truecal.resampling.draws import REDRAWS, CellBatch, RedrawTest, RowSums, block_sizes, redraw_test
-from truecal.special import kish, positive, root
+from truecal.resampling.draws import (
+    REDRAWS,
+    CellBatch,
+    RedrawTest,
+    RowSums,
+    block_sizes,
+    exceedance,
+    redraw_test,
+)
+from truecal.special import positive, root
 from truecal.types import Float64s
 
 _GRID_ROUNDING = 1e-8  # derived: ten times the precision of a bandwidth found by iteration
@@ -35,7 +43,6 @@ Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
 FEW_RESAMPLES = 200  # by choice: the quantile of a tail of 2.5 % varies by a tenth of the half-width
 _NORMAL_TAILS = 100  # derived: of fewer resamples, two or less lie beyond a quantile of 2.5 %
-_POWER_ROUNDING = 1e-12  # derived: powers that agree to rounding count as equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,30 +372,19 @@ class VectorEstimator(Estimator):
         return (preds if select is None else select(preds)), select
 
 
-def sample_estimate(estimator: Estimator, sample: Sample, value: float, power: float) -> Estimate:
-    """Build the Estimate of one or several probabilities of the rows of a sample, without an interval.
+def sample_estimate(estimator: Estimator, sample: Sample, findings: Findings) -> Estimate:
+    """Build the Estimate of one or several probabilities of the rows of a sample from findings, as `report`.
 
     The direction is mean score minus frequency: of all explicit events together, or of the most probable event of each row where
-    no event is implied by the others. n is the sum of whole-number weights, else the number of rows; with other weights
-    effective_n is Kish's.
+    no event is implied by the others.
     """
-    weights = sample.weights
-    counted = weights is None or bool((weights == np.rint(weights)).all())
-    total = float(len(sample) if weights is None else weights.sum())
     if sample.implied is not None:
         scores, outcomes = sample.probs.sum(axis=1, dtype=np.float64), sample.labels != sample.implied
     else:
         top = sample.probs.argmax(axis=1)
         scores, outcomes = sample.probs[np.arange(len(sample)), top].astype(np.float64), top == sample.labels
-    return Estimate(
-        value=value,
-        power=power,
-        n=round(total) if counted else len(sample),
-        effective_n=total if counted or weights is None else float(kish(weights)),
-        estimator=estimator,
-        norm=estimator.norm,
-        direction=float(np.average(scores, weights=weights) - np.average(outcomes, weights=weights)),
-    )
+    weights = None if sample.weights is None else sample.weights[None]
+    return report(estimator, Profile(scores[None], outcomes[None].view(np.uint8), weights, single=True), findings)
 
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Estimator)
@@ -609,15 +605,6 @@ def evaluate(estimator: Estimator, batch: CellBatch, cells: Profile | None) -> F
     return estimator.estimate(Counted(scores, batch.ones / positive(batch.rows), batch.rows))
 
 
-def exceedance(drawn: Float64s, power: float) -> float:
-    """Compute the p-value (1 + number of `drawn` powers, of calibrated datasets, that reach `power`) / (1 + their number).
-
-    >>> exceedance(np.array([0.1, 0.2, 0.3]), 0.2)
-    0.75
-    """
-    return float(1 + np.count_nonzero(drawn >= power * (1 - _POWER_ROUNDING))) / (1 + len(drawn))
-
-
 def resample_rows(
     estimator: Estimator,
     profile: Profile,
@@ -734,14 +721,7 @@ class FunctionEstimator(Estimator):
         if not callable(self.function) or isinstance(self.function, type):
             raise InputError(f"function must be a function of scores and outcomes, not {self.function!r}")
 
-    @property
-    def norm(self) -> float:
-        """1: the number of the function is taken as the error itself, not as a power of it.
-
-        >>> FunctionEstimator(lambda scores, outcomes: 0.1).norm
-        1.0
-        """
-        return 1.0
+    norm = 1.0  # the number of the function is taken as the error itself, not as a power of it
 
     @property
     def name(self) -> str:
@@ -761,32 +741,17 @@ class FunctionEstimator(Estimator):
         >>> gap.estimate(Profile.from_arrays([0.25, 0.75], [1, 1])).power
         array([0.5])
         """
-        self._refuse(profile)
-        datasets = range(profile.batch)
-        return Findings(np.array([self._call(*_rows(profile, dataset)) for dataset in datasets]))
-
-    def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
-        """Raise InputError: a sketch has no rows to call the function with."""
-        raise InputError(f"{self.name} is a function of rows, which a sketch does not have; use one of tc.estimators")
-
-    def _refuse(self, profile: Profile) -> None:
-        """Raise InputError for sketches, weights and clusters, which a function of scores and outcomes does not take.
-
-        >>> gap = FunctionEstimator(lambda scores, outcomes: 0.1)
-        >>> gap._refuse(Profile.from_arrays([0.25, 0.75], [1, 1]))
-        """
+        is_weighted = profile.weights is not None and not isinstance(profile, Counted)
+        is_clustered = profile.units is not None and len(np.unique(profile.units)) < profile.rows
         if isinstance(profile, CellProfile):
             raise InputError(
                 f"{self.name} is a function of rows, which a sketch does not have; use one of tc.estimators"
             )
-        if profile.weights is not None and not isinstance(profile, Counted):
-            raise InputError(
-                f"{self.name} is a function of scores and outcomes and takes no weights; drop sample_weight"
-            )
-        if profile.units is not None and len(np.unique(profile.units)) < profile.rows:
-            raise InputError(
-                f"{self.name} is a function of scores and outcomes and takes no clusters; use one of tc.estimators"
-            )
+        if is_weighted or is_clustered:
+            remedy = "weights; drop sample_weight" if is_weighted else "clusters; use one of tc.estimators"
+            raise InputError(f"{self.name} is a function of scores and outcomes and takes no {remedy}")
+        datasets = range(profile.batch)
+        return Findings(np.array([self._call(*_rows(profile, dataset)) for dataset in datasets]))
 
     def _call(self, scores: Float64s, outcomes: Float64s) -> float:
         """Evaluate the function and check that it returned a finite number that is not negative.

@@ -437,15 +437,18 @@ def absolute_cube(gap: Float64s, variance: Float64s) -> Float64s:
 
 
 def debiased_gaps(bins: Bins, norm: float) -> Float64s:
-    """Compute |gap|^norm of every bin with the bias of its noise removed, norm 1 or 3 (Kumar et al. 2019, appendix G.3).
+    """Compute |gap|^norm of every bin with the bias of its noise removed, norm 1, 2 or 3, shape (batch, b).
 
-    2 |gap|^norm - E|gap + noise|^norm with noise of variance rate (1 - rate) / n, shape (batch, b); n is at least 2.
+    With n rows, at least 2: gap^2 - rate (1 - rate) / (n - 1) (Kumar et al. 2019, section 5), else 2 |gap|^norm - E|gap +
+    noise|^norm for normal noise of variance rate (1 - rate) / n (appendix G.3).
 
     >>> profile = Profile.from_arrays([0.25, 0.25], [0, 0])
     >>> debiased_gaps(Bins.of(profile, profile.width_cut(1)), 1)  # a rate of 0 has no noise
     array([[0.25]])
     """
     several = np.where(bins.count >= 2, bins.count, 2.0)
+    if norm == 2:
+        return bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
     expected = folded_mean if norm == 1 else absolute_cube
     return 2 * np.abs(bins.gap) ** norm - expected(bins.gap, bins.rate * (1 - bins.rate) / several)
 

@@ -14,26 +14,26 @@ from truecal.estimators.base import (
     Method,
     cell_cut,
     evaluate,
-    exceedance,
 )
 from truecal.estimators.bins import Binning, Bins, SignBounds, combine_powers, folded_mean, sign_bounds
 from truecal.estimators.rank_series.basis import basis_functions, rank_basis, rank_cells
-from truecal.estimators.rank_series.clusters import ClusteredSeries, cluster_order
+from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.rank_series.families import JointSigns
+from truecal.estimators.rank_series.tests import JointSigns
 from truecal.lenses.lens import Sample
 from truecal.predictions.predictions import Predictions
 from truecal.profile.binning import Edges
 from truecal.profile.profile import Profile
 from truecal.resampling.cells import Counted, collapse_at
 from truecal.resampling.columns import assign_bins, cell_edges, column_sums, pooled_sums
-from truecal.resampling.draws import REDRAWS, CellBatch, block_sizes
+from truecal.resampling.draws import REDRAWS, blocks, exceedance
 from truecal.resampling.units import Units, UnitSums
 from truecal.special import positive
 from truecal.types import Float64s
 
 _FLIPPED_GROUPS = 2048  # by choice: sums of so many groups of rows have a standard deviation to 2 %
 _FEW_DATASETS, _FINE_FLIPS = 20, 999  # by choice: of up to so many datasets the smallest p-value is 0.001
+_BINS_AT_ONCE = 1 << 15  # derived: bins of resamples whose arrays stay in a cache of 1 MiB
 _LABEL_CORRELATION = np.sqrt(2.0)  # derived: see `_p_value_of_redraws`
 
 
@@ -69,9 +69,10 @@ def sample_sums(
         series = None if flips is None else ClusteredSeries.of(drawn, flips.units)
         powers = observed.power
         if series is not None and units.kind == "clusters" and isinstance(estimator, RankSeries):
-            powers = np.array([series.lower_risk.estimate(0.5, estimator.norm)[1]])
+            powers = series.lower_risk.signed_power(estimator.norm)
         collapsed = None if in_bins else collapse_at(drawn.profile, cells.below[0])
-        flipped = [] if series is None else [(series.sums, _null_covariance(series) if units.kind == "rows" else None)]
+        covariance = None if series is None or units.kind != "rows" else series.cells.null_covariance[0]
+        flipped = [] if series is None else [(series.sums, covariance)]
         yield DatasetSums(sums, collapsed, powers, observed.bins, flipped)
 
 
@@ -134,21 +135,11 @@ def _series_sums(sums: UnitSums, cells: Profile) -> Iterator[tuple[Float64s, Flo
     units = sums.rows.shape[1]
     ranks = rank_cells(cells)
     ranks = replace(ranks, units=np.full(len(ranks.counts), float(units)))
-    functions = basis_functions(rank_basis(ranks), ranks)[:, : cluster_order(units)]
-    functions = functions / ranks.n[:, None, None]
+    functions = basis_functions(rank_basis(ranks), ranks) / ranks.n[:, None, None]
     residuals = (sums.ones - sums.score_sums).reshape(sums.datasets, -1, units)
     variances = sums.variances.reshape(sums.datasets, -1)
     for residual, terms, variance in zip(residuals, functions, variances, strict=True):
         yield np.asarray(residual.T @ terms.T), (terms * variance) @ terms.T
-
-
-def _null_covariance(series: ClusteredSeries) -> Float64s:
-    """Compute the covariance of the coefficients under calibration, rows taken as independent (10), shape (K, K).
-
-    It is the mean over rows of phi_j phi_k c (1 - c), over n.
-    """
-    functions, variances = series.functions[: series.terms], series.scores * (1 - series.scores)
-    return (functions * (series.cells.shares[0] * variances / series.n)) @ functions.T
 
 
 def resample_units(
@@ -174,21 +165,13 @@ def resample_units(
     redraw = units.kind == "rows" and (test or estimator.bias != "none")
     absolute_gaps = isinstance(estimator, FixedBinsEstimator) and estimator.averages_absolute_gaps
     bias = _FoldedBias(counts.shape[1]) if absolute_gaps else None
-    powers, unselected, centres, redrawn, observed, values = [], [], [], [], [], []
-    first = 0
+    powers, first = [], 0
     for part in parts:
-        datasets = part.sums.datasets
-        resampled = [evaluate(estimator, batch, part.cells) for batch in _draw_blocks(part.sums, counts)]
-        part_powers, part_unselected, centre = _resampled_powers(estimator, part, resampled)
-        powers.append(part_powers)
-        unselected.append(part_unselected)
-        centres.append(centre)
-        values.append(part.powers)
-        if redraw:
-            redrawn.append(evaluate(estimator, part.sums.redraw(REDRAWS, rng), part.cells).power.reshape(datasets, -1))
-            observed.append(evaluate(estimator, part.sums.observed, part.cells).power)
-        share = weights[first : first + datasets]
-        first += datasets
+        draws = blocks(counts.shape[1], part.sums.rows.shape[0])
+        resampled = [evaluate(estimator, part.sums.draw(counts[:, block]), part.cells) for block in draws]
+        powers.append(_resampled_powers(estimator, part, resampled, rng if redraw else None))
+        share = weights[first : first + part.sums.datasets]
+        first += part.sums.datasets
         if flips is not None:
             for dataset_share, (sums, covariance) in zip(share, part.flips, strict=True):
                 flips.add(sums, float(dataset_share), covariance)
@@ -196,47 +179,51 @@ def resample_units(
             assert part.bins is not None
             bins = [findings.bins for findings in resampled if findings.bins is not None]
             bias.add(share, part.bins, bins, correlated=units.kind != "rows")
-
-    def mean(numbers: list[Float64s]) -> Float64s:
-        """Combine the numbers of all datasets by their shares."""
-        return combine_powers(np.concatenate(numbers), weights, estimator.norm)
-
-    drawn_powers = mean(powers)
+    of_datasets = [np.concatenate(numbers) for numbers in zip(*powers, strict=True)]
+    value, drawn, unselected, centre, *redrawn = (
+        combine_powers(numbers, weights, estimator.norm) for numbers in of_datasets
+    )
+    joint_p_value = None if flips is None else flips.p_value()
     p = 0.0
-    if flips is not None and units.kind != "rows":
-        p = flips.p_value()
+    if joint_p_value is not None and units.kind != "rows":
+        p = joint_p_value
     elif redraw:
-        p = _p_value_of_redraws(mean(redrawn), float(mean(observed)))
+        p = _p_value_of_redraws(redrawn[0], float(redrawn[1]))
     return Bootstrap(
         estimator,
-        float(mean(values)),
-        drawn_powers,
-        drawn_powers - mean(centres) if bias is None else bias.deviations(drawn_powers),
+        float(value),
+        drawn,
+        drawn - centre if bias is None else bias.deviations(drawn),
         level,
         method,
         units.kind,
         p,
-        parts=np.concatenate(values),
+        parts=of_datasets[0],
         signs=None if bias is None else bias.sign_bounds(),
-        unselected=mean(unselected),
-        joint_p_value=None if flips is None else flips.p_value(),
+        unselected=unselected,
+        joint_p_value=joint_p_value,
     )
 
 
 def _resampled_powers(
-    estimator: Estimator, part: DatasetSums, resampled: list[Findings]
-) -> tuple[Float64s, Float64s, Float64s]:
-    """Gather powers, and powers before any selection, (datasets, resamples) each, and the centre of the powers, (datasets,).
+    estimator: Estimator, part: DatasetSums, resampled: list[Findings], rng: np.random.Generator | None
+) -> tuple[Float64s, ...]:
+    """Gather powers as estimated, (datasets,), of resamples, and before any selection, (datasets, resamples), and their centre.
 
-    The centre is the power of the distribution that is resampled for a plug-in, else the mean of the resamples.
+    The centre is the power of the distribution that is resampled for a plug-in, else the mean of the resamples. With `rng` follow
+    the powers of redrawn outcomes, (datasets, redraws), and that of the same cells as observed.
     """
-    datasets = part.sums.datasets
-    powers = np.hstack([findings.power.reshape(datasets, -1) for findings in resampled])
+    sums, cells, datasets = part.sums, part.cells, part.sums.datasets
+    powers = np.hstack([block.power.reshape(datasets, -1) for block in resampled])
     unselected_blocks = [block.power if block.unselected is None else block.unselected for block in resampled]
     unselected = np.hstack([block.reshape(datasets, -1) for block in unselected_blocks])
+    centre = powers.mean(axis=1)
     if estimator.bias == "plug-in":
-        return powers, unselected, evaluate(estimator, part.sums.drawn_from, part.cells).power
-    return powers, unselected, powers.mean(axis=1)
+        centre = evaluate(estimator, sums.drawn_from, cells).power
+    if rng is None:
+        return part.powers, powers, unselected, centre
+    redrawn = evaluate(estimator, sums.redraw(REDRAWS, rng), cells).power.reshape(datasets, -1)
+    return part.powers, powers, unselected, centre, redrawn, evaluate(estimator, sums.observed, cells).power
 
 
 def sign_flips(units: Units, datasets: int, rng: np.random.Generator, *, rows: bool = False) -> JointSigns | None:
@@ -248,14 +235,6 @@ def sign_flips(units: Units, datasets: int, rng: np.random.Generator, *, rows: b
         return JointSigns(units, REDRAWS, rng)
     flips = _FINE_FLIPS if datasets <= _FEW_DATASETS else REDRAWS
     return JointSigns(units.grouped(_FLIPPED_GROUPS), flips, rng.spawn(1)[0]) if rows else None
-
-
-def _draw_blocks(sums: UnitSums, counts: NDArray[np.uint16]) -> Iterator[CellBatch]:
-    """Yield resamples in blocks of bounded memory, in order; `counts`, shape (units + 2, resamples), are those of every unit."""
-    start = 0
-    for size in block_sizes(counts.shape[1], sums.rows.shape[0]):
-        yield sums.draw(counts[:, start : start + size])
-        start += size
 
 
 def _p_value_of_redraws(redrawn: Float64s, power: float) -> float:
@@ -278,8 +257,6 @@ class _FoldedBias:
     estimated, but the mean square over all bins has an unbiased estimate, the mean square of observed gaps less the mean variance
     of their noise: every bin is taken to have a gap of that size.
     """
-
-    _AT_ONCE = 1 << 15  # derived: bins of resamples whose arrays stay in a cache of 1 MiB
 
     def __init__(self, resamples: int) -> None:
         """Start without datasets, for so many resamples."""
@@ -327,10 +304,9 @@ class _FoldedBias:
         weight, variance = np.concatenate(self._weights), np.concatenate(self._variances)
         size = self._square - float(weight @ variance)  # mean square of the true gaps
         squares = np.concatenate([[size], size + self._squares - self._squares.mean()])
-        step = max(1, self._AT_ONCE // len(weight))
         biases = []
-        for start in range(0, len(squares), step):
-            gap = np.sqrt(np.maximum(squares[start : start + step], 0.0) / weight.sum())[:, None]
+        for block in blocks(len(squares), len(weight), _BINS_AT_ONCE):
+            gap = np.sqrt(np.maximum(squares[block], 0.0) / weight.sum())[:, None]
             biases.append(np.vecdot(folded_mean(gap, variance) - gap, weight))
         bias = np.concatenate(biases)
         corrected = powers - bias[1:]

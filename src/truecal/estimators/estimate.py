@@ -10,6 +10,7 @@ import numpy as np
 
 from truecal import digits, names
 from truecal.estimators.bins import Bins
+from truecal.estimators.generalized.binning import VectorBins
 from truecal.table import Frame, Tabular, plain
 from truecal.types import Float64s
 
@@ -26,14 +27,6 @@ class Measuring(Protocol):
     @property
     def name(self) -> str:
         """Name of the error in words; empty where it follows from the norm."""
-
-
-class Filled(Protocol):
-    """Bins of several probabilities, of which an Estimate shows the number that is not empty."""
-
-    @property
-    def filled(self) -> int:
-        """Number of bins that are not empty."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +155,7 @@ class Estimate(Tabular):
     curve: Curve | None = None
     warnings: tuple[str, ...] = ()
     parts: Float64s | None = None
-    vector_bins: Filled | None = None
+    vector_bins: VectorBins | None = None
     selection: str = ""
     sketch_error: float | None = None
     sketch_bound: Literal["proved", "probed"] | None = None

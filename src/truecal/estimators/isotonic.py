@@ -45,14 +45,7 @@ class IsotonicError(Estimator):
     (array([0.2, 0.2, 0.4, 0.6, 0.8, 0.8]), array([0. , 0. , 0.5, 0.5, 1. , 1. ]))
     """
 
-    @property
-    def norm(self) -> float:
-        """2: the power is a mean of squares.
-
-        >>> IsotonicError().norm
-        2.0
-        """
-        return 2.0
+    norm = 2.0  # the power is a mean of squares
 
     def estimate(self, profile: Profile) -> Findings:
         """Compute mean (c - y)^2 - mean (m(c) - y)^2 of every dataset, m the isotonic fit, shape (batch,); not below 0.
@@ -69,8 +62,7 @@ class IsotonicError(Estimator):
         for i in range(profile.batch):
             dataset = profile if profile.batch == 1 else profile.take(np.array([i]))
             edges, weight, outcome = isotonic_blocks(dataset)
-            filled = weight > 0
-            fitted[i] = (outcome[filled] ** 2 / weight[filled]).sum()
+            fitted[i] = _fitted_square(weight, outcome)
             if profile.single:
                 curve = _curve(dataset, edges)
         power = np.maximum((square - 2 * product + fitted) / profile.total, 0.0)
@@ -87,12 +79,15 @@ def _excess(cells: CellProfile) -> float:
 
     The increase is that of the mean of m(c)^2, m the fit, and largest with the zeros of every cell below its ones.
     """
-    explained = []
-    for rows in (cells, split_mixed_cells(cells, np.ones((1, cells.rows), bool))):
-        _, weight, outcome = isotonic_blocks(rows)
-        filled = weight > 0
-        explained.append(float((outcome[filled] ** 2 / weight[filled]).sum()))
-    return max(explained[1] - explained[0], 0.0) / float(cells.total[0])
+    split = split_mixed_cells(cells, np.ones((1, cells.rows), bool))
+    explained, explained_split = (_fitted_square(*isotonic_blocks(rows)[1:]) for rows in (cells, split))
+    return max(explained_split - explained, 0.0) / float(cells.total[0])
+
+
+def _fitted_square(weight: Float64s, outcome: Float64s) -> float:
+    """Sum m(c)^2 over rows, from the weights and outcome sums of the blocks of an isotonic fit m."""
+    filled = weight > 0
+    return float((outcome[filled] ** 2 / weight[filled]).sum())
 
 
 def isotonic_blocks(profile: Profile) -> tuple[Indices, Float64s, Float64s]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from truecal.estimators.base import (
     VectorEstimator,
     sample_estimate,
 )
-from truecal.estimators.bins import Bins, power_mean
+from truecal.estimators.bins import Bins, debiased_gaps, power_mean
 from truecal.estimators.estimate import Estimate, Interval
 from truecal.lenses.lens import Lens, Sample
 from truecal.lenses.several_probabilities import Canonical
@@ -32,7 +32,8 @@ from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
-from truecal.special import draw_labels, logsumexp, root
+from truecal.resampling.draws import exceedance
+from truecal.special import draw_labels, logsumexp
 from truecal.types import Float64s, Indices
 
 # ----------------------------------------------------------------------------------------------------
@@ -88,9 +89,10 @@ class PairEstimator(VectorEstimator):
 
     def _report(self, sample: Sample, power: float, interval: Interval | None, bandwidth: float) -> Estimate:
         """Build the Estimate of a sample from its power, which may be negative, the interval, and the bandwidth as a setting."""
-        value = min(float(root(power, self.norm)), 1.0)
-        estimate = sample_estimate(self, sample, value, power)
-        return estimate.replace(interval=interval, settings={"bandwidth": np.array([bandwidth])})
+        settings = {"bandwidth": np.array([bandwidth])}
+        return sample_estimate(
+            self, sample, Findings(np.array([min(power, 1.0)]), interval=interval, settings=settings)
+        )
 
 
 def blocks(sample: Sample, rng: np.random.Generator) -> Iterator[tuple[Float64s, Float64s]]:
@@ -179,15 +181,9 @@ class AdaptiveECE(FixedBinsEstimator):
         array([[1, 2, 3]])
         """
         start = profile.count_below(np.array([self.threshold]), "left")
-        k = np.arange(self.bins + 1)
-        if profile.weights is None:
-            rows = start + -(-k * (profile.rows - start) // self.bins)
-            cut = profile.at_count(rows)
-        else:
-            below = profile.sums("w", Cut(start, start))
-            mass = k * (profile.total[:, None] - below) / self.bins
-            mass = np.ceil(mass) if profile.counted else mass
-            cut = profile.at_mass(below + mass)
+        below = profile.sums("w", Cut(start, start))
+        mass = np.arange(self.bins + 1) * (profile.total[:, None] - below) / self.bins
+        cut = profile.at_mass(below + (np.ceil(mass) if profile.counted else mass))
         return cut.keep_ties() if self.ties == "keep" else cut
 
     def from_bins(self, bins: Bins) -> Float64s:
@@ -265,19 +261,8 @@ class KSError(Estimator):
     0.1
     """
 
-    @property
-    def norm(self) -> float:
-        """1: the largest distance itself.
-
-        >>> KSError().norm
-        1.0
-        """
-        return 1.0
-
-    @property
-    def name(self) -> str:
-        """ "Kolmogorov-Smirnov calibration error"."""
-        return "Kolmogorov-Smirnov calibration error"
+    norm = 1.0  # the largest distance itself
+    name = "Kolmogorov-Smirnov calibration error"
 
     def estimate(self, profile: Profile) -> Findings:
         """Compute the largest |F_k| of every dataset, shape (batch,), at ends of groups of equal scores.
@@ -453,111 +438,40 @@ def _torch_linspace(bins: int, kind: type[np.floating[Any]]) -> Scores:
     return np.append(lower, np.array(upper, kind))
 
 
-def _torch_bucketize(c: Scores, bins: int) -> Indices:
-    """Find bins [a, b) on torch.linspace edges of the scores' precision; 1.0 has a separate bin.
-
-    >>> _torch_bucketize(np.array([0.2, 0.5, 1.0]), 2)  # numbered from 1
-    array([1, 2, 3])
-    """
-    return np.searchsorted(_torch_linspace(bins, np.float32 if c.dtype == np.float32 else np.float64), c, "right")
-
-
-def _torch_bucketize_single(c: Scores, bins: int) -> Indices:
-    """Find bins as `_torch_bucketize` does, after rounding scores to float32.
-
-    >>> _torch_bucketize_single(np.array([0.2, 0.5, 1.0]), 2)
-    array([1, 2, 3])
-    """
-    return _torch_bucketize(c.astype(np.float32), bins)
-
-
-def _torch_open_left(c: Scores, bins: int) -> Indices:
-    """Find bins (a, b] on torch.linspace edges in single precision.
-
-    >>> _torch_open_left(np.array([0.2, 0.5, 1.0]), 2)
-    array([1, 1, 2])
-    """
-    return np.searchsorted(_torch_linspace(bins, np.float32), c.astype(np.float32), "left")
-
-
-def _numpy_histogram(c: Scores, bins: int) -> Indices:
-    """Find bins [a, b) on numpy.linspace edges, numbered from 1; 1.0 is in the last one.
-
-    >>> _numpy_histogram(np.array([0.2, 0.5, 1.0]), 2)
-    array([1, 2, 2])
-    """
-    return np.minimum(np.searchsorted(np.linspace(0, 1, bins + 1), c, "right"), bins)
-
-
-def _numpy_open_left(c: Scores, bins: int) -> Indices:
-    """Find bins (a, b] on numpy.linspace edges, the first bin closed.
-
-    >>> _numpy_open_left(np.array([0.2, 0.5, 1.0]), 2)
-    array([0, 0, 1])
-    """
-    return np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], c, "left")
-
-
-def _fractions_open_left(c: Scores, bins: int) -> Indices:
-    """Find bins (a, b] on edges i * 1.0 / bins, the first bin closed.
-
-    >>> _fractions_open_left(np.array([0.2, 0.5, 1.0]), 2)
-    array([0, 0, 1])
-    """
-    return np.searchsorted(np.arange(1, bins + 1) * 1.0 / bins, c, "left")
-
-
-def _floor_of_quotient(c: Scores, bins: int) -> Indices:
-    """Find bins int(c / (1 / bins)); 1.0 has a separate bin.
-
-    >>> _floor_of_quotient(np.array([0.2, 0.5, 1.0]), 2)
-    array([0, 1, 2])
-    """
-    return (c.astype(np.float64) / (1.0 / bins)).astype(np.intp)
-
-
-def _floor_of_product(c: Scores, bins: int) -> Indices:
-    """Find bins int(c * bins) in single precision; 1.0 is in the last one.
-
-    >>> _floor_of_product(np.array([0.2, 0.5, 1.0]), 2)
-    array([0, 1, 1])
-    """
-    return np.minimum((c.astype(np.float32) * np.float32(bins)).astype(np.intp), bins - 1)
-
-
-def _array_split(c: Scores, bins: int) -> Indices:
-    """Find parts by numpy.array_split of ascending scores, cut halfway between neighbours; equal scores go to the lower part.
-
-    >>> _array_split(np.array([0.1, 0.2, 0.9]), 2)
-    array([0, 0, 1])
-    """
-    parts = min(bins, len(c))
+def _split_middles(c: Scores, parts: int) -> Float64s:
+    """Compute the distinct middles between neighbouring parts of ascending scores by numpy.array_split."""
     size, longer = divmod(len(c), parts)
     ends = np.cumsum([size + 1] * longer + [size] * (parts - longer))[:-1]
-    middles = np.unique((c[ends - 1].astype(np.float64) + c[ends]) / 2)
-    return np.searchsorted(middles, c, "left")
-
-
-def _percentiles(c: Scores, bins: int) -> Indices:
-    """Find bins (a, b] on numpy.percentile edges, the first bin closed.
-
-    >>> _percentiles(np.array([0.1, 0.2, 0.9]), 2)
-    array([0, 0, 1])
-    """
-    return np.searchsorted(np.percentile(c, np.linspace(0, 1, bins + 1) * 100)[1:-1], c, "left")
+    return np.unique((c[ends - 1].astype(np.float64) + c[ends]) / 2)
 
 
 RULES: dict[str, Callable[[Scores, int], Indices]] = {
-    "array_split": _array_split,
-    "floor(c / width)": _floor_of_quotient,
-    "floor(c * bins)": _floor_of_product,
-    "fractions (a, b]": _fractions_open_left,
-    "linspace (a, b]": _numpy_open_left,
-    "linspace [a, b)": _numpy_histogram,
-    "percentiles (a, b]": _percentiles,
-    "torch (a, b]": _torch_open_left,
-    "torch [a, b) and {1}": _torch_bucketize,
-    "torch single [a, b) and {1}": _torch_bucketize_single,
+    # parts by numpy.array_split of ascending scores; equal scores go to the lower part
+    "array_split": lambda c, bins: np.searchsorted(_split_middles(c, min(bins, len(c))), c, "left"),
+    # int(c / (1 / bins)); 1.0 has a separate bin
+    "floor(c / width)": lambda c, bins: (c.astype(np.float64) / (1.0 / bins)).astype(np.intp),
+    # int(c * bins) in single precision; 1.0 is in the last one
+    "floor(c * bins)": lambda c, bins: np.minimum((c.astype(np.float32) * np.float32(bins)).astype(np.intp), bins - 1),
+    # edges i * 1.0 / bins, the first bin closed
+    "fractions (a, b]": lambda c, bins: np.searchsorted(np.arange(1, bins + 1) * 1.0 / bins, c, "left"),
+    # numpy.linspace edges, the first bin closed
+    "linspace (a, b]": lambda c, bins: np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], c, "left"),
+    # numpy.linspace edges; 1.0 is in the last bin
+    "linspace [a, b)": lambda c, bins: np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], c, "right"),
+    # numpy.percentile edges, the first bin closed
+    "percentiles (a, b]": lambda c, bins: np.searchsorted(
+        np.percentile(c, np.linspace(0, 1, bins + 1) * 100)[1:-1], c, "left"
+    ),
+    # torch.linspace edges in single precision
+    "torch (a, b]": lambda c, bins: np.searchsorted(_torch_linspace(bins, np.float32), c.astype(np.float32), "left"),
+    # torch.linspace edges of the scores' precision; 1.0 has a separate bin
+    "torch [a, b) and {1}": lambda c, bins: np.searchsorted(
+        _torch_linspace(bins, np.float32 if c.dtype == np.float32 else np.float64), c, "right"
+    ),
+    # the same after rounding scores to float32
+    "torch single [a, b) and {1}": lambda c, bins: np.searchsorted(
+        _torch_linspace(bins, np.float32), c.astype(np.float32), "right"
+    ),
 }
 _BY_ROWS = ("array_split", "percentiles (a, b]")  # rules that count rows
 
@@ -633,21 +547,16 @@ class ConventionECE(FixedBinsEstimator):
         by_rows = self.rule in _BY_ROWS and profile.weights is not None
         if by_rows and not profile.counted:
             raise InputError(f"bins by {self.rule} take no importance weights; use whole numbers, or tc.BinnedECE")
+        counts = profile.weights if by_rows and profile.weights is not None else np.ones((1, profile.rows))
         ends = np.full((profile.batch if by_rows else len(profile.scores), self.bins + 2), profile.rows)
         ends[:, 0] = 0
         for i, row_ends in enumerate(ends):
-            scores = profile.scores[i % len(profile.scores)]
-            number = self._bins_of_repeated(scores, profile, i) if by_rows else RULES[self.rule](scores, self.bins)
+            repeats = counts[i % len(counts)].astype(np.intp)
+            number = RULES[self.rule](np.repeat(profile.scores[i % len(profile.scores)], repeats), self.bins)
+            number = number[np.minimum(np.cumsum(repeats) - repeats, len(number) - 1)]
             starts = np.flatnonzero(np.diff(number)) + 1
             row_ends[1 : len(starts) + 1] = starts
         return Cut(ends, ends)
-
-    def _bins_of_repeated(self, scores: Scores, profile: Profile, dataset: int) -> Indices:
-        """Find the bin of every score, shape (rows,), by the rule on scores repeated by their whole-number weights."""
-        assert profile.weights is not None
-        counts = profile.weights[dataset % len(profile.weights)].astype(np.intp)
-        number = RULES[self.rule](np.repeat(scores, counts), self.bins)
-        return number[np.minimum(np.cumsum(counts) - counts, len(number) - 1)]
 
     def from_bins(self, bins: Bins) -> Float64s:
         """Average |gap|^norm over bins that hold rows, by their rows or with equal weights (`average`), shape (batch,).
@@ -655,9 +564,8 @@ class ConventionECE(FixedBinsEstimator):
         With `debias` squares lose rate (1 - rate) / (n - 1), bins of one row count 0, and a negative sum is 0.
         """
         if self.debias:
-            several = np.where(bins.count >= 2, bins.count, 2.0)
-            square = bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
-            return np.maximum((bins.share * np.where(bins.count >= 2, square, 0.0)).sum(axis=1), 0.0)
+            square = np.where(bins.count >= 2, debiased_gaps(bins, 2), 0.0)
+            return np.maximum((bins.share * square).sum(axis=1), 0.0)
         share = bins.share
         if self.average == "bins":
             share = (bins.weight > 0) / np.count_nonzero(bins.weight, axis=1)[:, None]
@@ -745,24 +653,9 @@ class KernelError(PairEstimator):
         if self.bandwidth is not None and not 0 < self.bandwidth < np.inf:
             raise InputError(f"bandwidth must be a positive number, not {self.bandwidth!r}")
 
-    @property
-    def norm(self) -> float:
-        """2: the power is a mean of products of two residuals.
-
-        >>> KernelError().norm
-        2.0
-        """
-        return 2.0
-
-    @property
-    def name(self) -> str:
-        """ "root of the kernel calibration error"."""
-        return "root of the kernel calibration error"
-
-    @property
-    def bias(self) -> Bias:
-        """ "none": pairs are of different rows."""
-        return "none"
+    norm = 2.0  # the power is a mean of products of two residuals
+    name = "root of the kernel calibration error"
+    bias: ClassVar[Bias] = "none"  # pairs are of different rows
 
     def measure_rows(self, sample: Sample, rng: np.random.Generator) -> Estimate:
         """Average the U-statistics of blocks of at most 2000 rows; with interval, p-value by redraws, and bandwidth.
@@ -781,8 +674,8 @@ class KernelError(PairEstimator):
             redrawn.append(self._redrawn(kernel, probs, rng))
         power = float(np.mean(powers))
         deviation = float(np.sqrt(np.sum(variances))) / len(powers)
-        p = (1 + np.count_nonzero(np.mean(redrawn, axis=0) >= power - 1e-15)) / (1 + self.resamples)
-        return self._report(sample, power, self._interval(power, deviation), bandwidth).replace(p_value=float(p))
+        p = exceedance(np.mean(redrawn, axis=0), power)
+        return self._report(sample, power, self._interval(power, deviation), bandwidth).replace(p_value=p)
 
     def _interval(self, power: float, deviation: float) -> Interval:
         """Compute the normal interval of the squared error `power` with this standard error, and return its root, in [0, 1].
@@ -798,16 +691,12 @@ class KernelError(PairEstimator):
 
     def _redrawn(self, kernel: Float64s, probs: Float64s, rng: np.random.Generator) -> Float64s:
         """Compute the mean of `_u_statistic` for outcomes drawn from `probs` (n, events), `resamples` times: (resamples,)."""
-        n, events = probs.shape
+        n = len(probs)
         estimates = np.empty(self.resamples)
         for i in range(self.resamples):
-            label = draw_labels(probs, rng)
-            residual = -probs.copy()
-            residual[np.arange(n), label] += 1
-            if events == 2:  # the second column is the first with its sign turned
-                estimates[i] = residual[:, 0] @ kernel @ residual[:, 0]
-            else:
-                estimates[i] = np.vdot(residual, kernel @ residual) / 2
+            residual = -probs
+            residual[np.arange(n), draw_labels(probs, rng)] += 1
+            estimates[i] = np.vdot(residual, kernel @ residual) / 2
         return estimates / (n * (n - 1))
 
 

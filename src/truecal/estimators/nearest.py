@@ -137,7 +137,12 @@ class NearestECE(Estimator):
             power[i] = power_mean(
                 gaps if self.score == "mean" else gaps + scores, np.diff(weight[i]) / weight[i, -1], self.norm
             )
-        return Findings(power, warnings=self._warnings(k), settings={"neighbors": k})
+        warning = (
+            f"only {k.min():.0f} neighbours are left: nearly all scores lie in the dense region, so the value is mostly noise; "
+            "give region= or neighbors="
+        )
+        few = self.neighbors == "auto" and k.min() < _FEW
+        return Findings(power, warnings=(warning,) if few else (), settings={"neighbors": k})
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         """Return the bounds 0 and 1: cells do not say which scores are nearest.
@@ -149,15 +154,6 @@ class NearestECE(Estimator):
         (0.0, 1.0)
         """
         return SketchBound(0.0, 1.0)
-
-    def _warnings(self, k: Float64s) -> tuple[str, ...]:
-        """Return a warning if "auto" leaves fewer than 5 neighbours, because nearly all scores lie in the dense region."""
-        if self.neighbors != "auto" or k.min() >= _FEW:
-            return ()
-        return (
-            f"only {k.min():.0f} neighbours are left: nearly all scores lie in the dense region, so the value is mostly noise; "
-            "give region= or neighbors=",
-        )
 
 
 def _window_gaps(scores: Float64s, weight: Float64s, surplus: Float64s, width: float) -> Float64s:

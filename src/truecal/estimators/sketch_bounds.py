@@ -162,10 +162,10 @@ def label_binned_range(cells: CellProfile, binning: Binning, norm: float, value:
 
 
 def split_mixed_cells(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
-    """Split every cell of several scores into its zeros and its ones, as two rows in a given order with unchanged sums.
+    """Split every cell into its zeros and its ones, as two rows in a given order with unchanged sums.
 
-    A cell of zeros only, or of ones only, is halved; a cell of one score stays. `zeros_first`, bool (m, cells), gives the order
-    in every cell for each of m datasets; the result is a batch of m.
+    A cell of zeros only, or of ones only, is halved; both rows of a cell of one score have that score. `zeros_first`, bool
+    (m, cells), gives the order in every cell for each of m datasets; the result is a batch of m.
     """
     assert profile.weights is not None
     assert profile.squares is not None
@@ -186,21 +186,19 @@ def split_mixed_cells(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> P
     first_weight = weight * first
     if profile.counted:
         first_weight = np.rint(first_weight)
-    filled = np.flatnonzero(np.stack([np.ones(len(ranged), bool), ranged], axis=1))
 
-    def rows(whole: Float64s, before: Float64s, after: Float64s) -> Float64s:
-        """Interleave both rows of every split cell with the one row of every other, shape (m or 1, rows)."""
-        pairs = np.empty((len(before), profile.rows, 2))
-        pairs[..., 0], pairs[..., 1] = np.where(ranged, before, whole), after
-        return pairs.reshape(len(before), -1).take(filled, axis=1)
+    def rows(before: Float64s, after: Float64s) -> Float64s:
+        """Interleave both rows of every cell, shape (m or 1, 2 x cells)."""
+        pairs = np.stack(np.broadcast_arrays(np.atleast_2d(before), after), axis=-1)
+        return pairs.reshape(len(pairs), -1)
 
     ones = profile.products[0] / positive(rate)  # mean c of the ones, which zeros do not have
     before = np.where(mixed, np.where(zeros_first, 0.0, 1.0), rate)
     after = np.where(mixed, 1.0 - before, rate)
     return Profile(
-        np.maximum.accumulate(rows(score, before_score, after_score), axis=1),
-        rows(rate, before, after),
-        rows(weight, first_weight, weight - first_weight),
-        rows(profile.squares[0], profile.squares, profile.squares),
-        rows(profile.products[0], ones * before, ones * after),
+        np.maximum.accumulate(rows(before_score, after_score), axis=1),
+        rows(before, after),
+        rows(first_weight, weight - first_weight),
+        rows(profile.squares, profile.squares),
+        rows(ones * before, ones * after),
     )

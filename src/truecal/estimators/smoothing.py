@@ -305,10 +305,7 @@ class SmoothECE(Estimator):
     def __post_init__(self) -> None:
         options.choice(self.rule, ("exact", "relplot"), "rule")
 
-    @property
-    def norm(self) -> float:
-        """1: the mean absolute smoothed residual."""
-        return 1.0
+    norm = 1.0  # the mean absolute smoothed residual
 
     def estimate(self, profile: Profile) -> Findings:
         """Compute the smooth error of every dataset, shape (batch,); `settings["bandwidth"]` is the fixed point sigma."""
@@ -333,11 +330,8 @@ def _rows(profile: Profile) -> Iterator[tuple[Float64s, Float64s, Float64s]]:
     [array([0.25, 0.5 ]), array([ 0.25, -0.5 ]), array([1., 1.])]
     """
     weights = np.ones((1, profile.rows)) if profile.weights is None else profile.weights
-    for c, y, w in zip(
-        *(np.broadcast_to(a, (profile.batch, profile.rows)) for a in (profile.scores, profile.outcomes, weights)),
-        strict=True,
-    ):
-        score = c.astype(np.float64)
+    for i in range(profile.batch):
+        score, y, w = (table[i % len(table)] for table in (profile.scores.astype(float), profile.outcomes, weights))
         yield score, (score - y) * w, w
 
 

@@ -92,21 +92,16 @@ class SweepECE(Estimator):
         Warns of a single distinct score, and of a sweep that stopped at one bin.
         """
         count, finest = self.sweep(profile)
-        if profile.batch == 1:
-            bins = (
-                Bins.of(profile, distinct_cut(profile)) if finest[0] else self.binning(int(count[0])).bins_of(profile)
-            )
-            power, single_bins = power_mean(bins.gap, bins.share, self.norm), bins
-        else:
-            power, single_bins = np.empty(profile.batch), None
-            for chosen in (np.flatnonzero(finest), np.flatnonzero(~finest)):
-                if len(chosen):
-                    part = profile.take(chosen)
-                    separate = finest[chosen[0]]  # then `count` may be far larger than the number of scores
-                    cut = distinct_cut(part) if separate else self.binning(1).cut(part, count[chosen, None])
-                    bins = Bins.of(part, cut)
-                    power[chosen] = power_mean(bins.gap, bins.share, self.norm)
-        return Findings(power, single_bins, _warnings(profile, count), settings={"bins": count.astype(np.float64)})
+        power, bins = np.empty(profile.batch), None
+        for chosen in (np.flatnonzero(finest), np.flatnonzero(~finest)):
+            if len(chosen):
+                part = profile if len(chosen) == profile.batch else profile.take(chosen)
+                separate = finest[chosen[0]]  # then `count` may be far larger than the number of scores
+                cut = distinct_cut(part) if separate else self.binning(1).cut(part, count[chosen, None])
+                bins = Bins.of(part, cut)
+                power[chosen] = power_mean(bins.gap, bins.share, self.norm)
+        settings = {"bins": count.astype(np.float64)}
+        return Findings(power, bins if profile.batch == 1 else None, _warnings(profile, count), settings=settings)
 
     def sketch_bound(self, cells: CellProfile, estimate: Estimate) -> SketchBound:
         """Bound the power of all rows: by rounding where every cell holds one score, else 0 and 1."""

@@ -14,7 +14,7 @@ from truecal import digits, options
 from truecal.errors import InputError
 from truecal.estimators.bins import Bins
 from truecal.estimators.generalized import binning, distances
-from truecal.estimators.generalized.binning import EqualMass, EqualWidth, KDTree, VectorBins
+from truecal.estimators.generalized.binning import EqualMass, EqualWidth, KDTree
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions.arrays import takes_arrays
@@ -307,17 +307,15 @@ def _measure(
     """Return the category with mean output, observed frequency and errors of the rows `preds` in its interval (at least one).
 
     The frequency has Clopper-Pearson limits at `level`. `inter_interval` is the error of the distance InterInterval(low, high),
-    `within` that of TotalVariation(), both of one partition of the outputs into bins and the same resamples. Rows of weight zero
+    `within` that of TotalVariation(), both of the same bins of the outputs and the same resamples. Rows of weight zero
     are left out.
     """
     sample = lens.sample(preds).weighing()
-    partition = estimator.binning.partition(sample)
-    bins = VectorBins.of(sample, partition)
 
     def measure(distance: distances.InterInterval | distances.TotalVariation) -> tc.Estimate:
         """Estimate the error of this distance, with interval and test, in the bins of the category's rows."""
         rng = options.generator(estimator.rng)
-        estimate = replace(estimator, distance=distance).measure_sample(sample, rng, partition, bins)
+        estimate = replace(estimator, distance=distance).measure_sample(sample, rng)
         return estimate.replace(lens=lens.describe(preds))
 
     ends = np.array([[0, sample.profile.rows]])

@@ -14,7 +14,7 @@ import truecal as tc
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.base import Estimator, VectorEstimator, as_estimator
-from truecal.estimators.rank_series.families import Family
+from truecal.estimators.rank_series.tests import Family
 from truecal.inference.measurement import measure_groups
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens

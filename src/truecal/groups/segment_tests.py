@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from truecal import parallel
 from truecal.groups.segments import REGIONS, Records, SegmentSums
 from truecal.resampling.draws import redraw_ones
-from truecal.resampling.sign_flips import draw_signs
+from truecal.resampling.units import draw_signs
 from truecal.special import expit, logit, positive
 from truecal.types import Float64s, Indices
 

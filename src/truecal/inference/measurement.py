@@ -32,8 +32,7 @@ from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.rank_series import clusters
 from truecal.estimators.rank_series.basis import stacked_cells
 from truecal.estimators.rank_series.estimator import RankSeries
-from truecal.estimators.rank_series.families import label_test
-from truecal.estimators.rank_series.tests import smooth_tests
+from truecal.estimators.rank_series.tests import label_test, smooth_tests
 from truecal.inference.intervals import resample_samples
 from truecal.judged import JudgedSeries, measure_judged, refuse_options
 from truecal.lenses.lens import Lens, Sample, check_lens

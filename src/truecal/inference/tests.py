@@ -23,7 +23,7 @@ from truecal.predictions import validation
 from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile, check_profile
-from truecal.resampling import cells, draws, sign_flips
+from truecal.resampling import cells, draws, units
 from truecal.table import Frame, Tabular
 from truecal.types import Float64s
 
@@ -102,7 +102,7 @@ def redraw_test(
         profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
         redrawn = draws.redraw_test(profile, statistic, resamples=resamples, rng=rng)
     else:
-        redrawn = sign_flips.sign_flip_test(profile, statistic, resamples=resamples, rng=rng)
+        redrawn = units.sign_flip_test(profile, statistic, resamples=resamples, rng=rng)
     return verdict_of(profile, redrawn.statistic, redrawn.p_value, method)
 
 

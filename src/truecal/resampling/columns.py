@@ -12,6 +12,7 @@ import numpy as np
 from truecal.predictions import validation
 from truecal.predictions.predictions import Predictions
 from truecal.profile.binning import Edges
+from truecal.resampling.draws import blocks
 from truecal.resampling.units import Units, UnitSums
 from truecal.special import positive
 from truecal.types import Floats, Indices
@@ -78,14 +79,14 @@ def pooled_sums(
 
     `bin_of` maps scores to bins, both of shape (m,); a row has one label, and a one is the probability of that class.
     """
-    size, step = units.count * bins, max(1, _TRANSPOSED // probs.shape[1])
+    size = units.count * bins
     rows, ones, scores = np.zeros((3, size))
-    for start in range(0, len(probs), step):
-        block = probs[start : start + step]
-        code = bin_of(block.ravel()).reshape(block.shape) + units.of_row[start : start + step, None] * bins
+    for part in blocks(len(probs), probs.shape[1], _TRANSPOSED):
+        block = probs[part]
+        code = bin_of(block.ravel()).reshape(block.shape) + units.of_row[part, None] * bins
         rows += np.bincount(code.ravel(), None, size)
         scores += np.bincount(code.ravel(), block.ravel(), size)
-        ones += np.bincount(code[np.arange(len(block)), labels[start : start + step]], None, size)
+        ones += np.bincount(code[np.arange(len(block)), labels[part]], None, size)
     return _unit_sums([table.reshape(units.count, bins).T for table in (rows, ones, scores)], 1)
 
 
@@ -113,39 +114,35 @@ def _class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[Floats, Ind
         rows = [np.flatnonzero(column) for column in labels.T]
     else:
         rows = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=classes))[:-1])
-    step = max(1, _TRANSPOSED // len(probs))
-    for start in range(0, classes, step):
-        columns = validation.transpose(probs[:, start : start + step])
-        yield from zip(columns, rows[start : start + step], strict=True)
+    for part in blocks(classes, len(probs), _TRANSPOSED):
+        yield from zip(validation.transpose(probs[:, part]), rows[part], strict=True)
 
 
-# ---------------------------------------------------------------------- bins of equal mass without a sort
+# ---------------------------------------------------------------------- bins of equal mass
 
 
 def mass_bins(scores: Floats, bins: int) -> Indices:
     """Find the bin, 0 to `bins` - 1, of every score, shape (n,) in any order with n >= `bins`, ties kept together.
 
-    Bins are of equal mass, with cuts and ties as in :meth:`truecal.profile.Profile.mass_cut`. Scores are counted by their leading
-    bits; only those with the bits of a cut are sorted.
+    Bins are of equal mass, with cuts and ties as in :meth:`truecal.profile.Profile.mass_cut`.
 
     >>> mass_bins(np.array([0.9, 0.1, 0.5, 0.2]), 2)
     array([1, 0, 1, 0])
     """
     scores = np.abs(scores)  # -0.0 becomes 0.0
-    keys = _leading_bits(scores)
-    return assign_bins(scores, _mass_edges(scores, keys, bins), keys)
+    return assign_bins(scores, _mass_edges(scores, bins))
 
 
-def assign_bins(scores: Floats, edges: Floats, keys: Indices | None = None) -> Indices:
+def assign_bins(scores: Floats, edges: Floats) -> Indices:
     """Find the bin of every score, shape (n,): the number of `edges` that are at most the score.
 
-    `edges` are the smallest scores of every bin but the first, ascending, shape (bins - 1,). `keys` are the `_leading_bits` of
-    the scores, computed here if not given. Only scores that share them with an edge are compared.
+    `edges` are the smallest scores of every bin but the first, ascending, shape (bins - 1,). Only scores that share their leading
+    bits with an edge are compared.
 
     >>> assign_bins(np.array([0.1, 0.5, 0.7]), np.array([0.5]))
     array([0, 1, 1])
     """
-    keys = _leading_bits(scores) if keys is None else keys
+    keys = _leading_bits(scores)
     edge_keys = np.minimum(np.sort(_leading_bits(edges)), _KEYS)
     # For every key, how many edges have it or a smaller one
     below = np.repeat(np.arange(len(edge_keys) + 1), np.diff(edge_keys, prepend=0, append=_KEYS))
@@ -165,9 +162,9 @@ def cell_edges(probs: Floats, cells: int) -> Floats:
     >>> cell_edges(np.array([[0.25, 0.75]]), 2)
     array([0.75])
     """
-    step, count = max(1, _TRANSPOSED // probs.shape[1]), np.zeros(_KEYS, np.intp)
-    for start in range(0, len(probs), step):
-        count += np.bincount(_leading_bits(np.abs(probs[start : start + step].ravel())), minlength=_KEYS)
+    count = np.zeros(_KEYS, np.intp)
+    for part in blocks(len(probs), probs.shape[1], _TRANSPOSED):
+        count += np.bincount(_leading_bits(np.abs(probs[part].ravel())), minlength=_KEYS)
     ends = np.cumsum(count)
     keys = np.unique(np.searchsorted(ends, ends[-1] * np.arange(1, cells) / cells, side="right"))
     return (keys[keys > 0].astype(np.uint32) << _KEY_SHIFT).view(np.float32).astype(probs.dtype)
@@ -185,30 +182,16 @@ def _leading_bits(scores: Floats) -> Indices:
     return (scores.astype(np.float32, copy=False).view(np.uint32) >> _KEY_SHIFT).astype(np.intp)
 
 
-def _mass_edges(scores: Floats, keys: Indices, bins: int) -> Floats:
-    """Find the smallest score of every bin of equal mass but the first, shape (bins - 1,).
+def _mass_edges(scores: Floats, bins: int) -> Floats:
+    """Find the smallest score of every bin of equal mass but the first, shape (bins - 1,); of an empty bin that of the next.
 
-    Where a bin is empty it is that of the next. Scores are of shape (n,) in any order, `keys` their leading bits. Only scores
-    whose keys occur at a cut are sorted.
-
-    >>> scores = np.array([0.9, 0.1, 0.4, 0.6])
-    >>> _mass_edges(scores, _leading_bits(scores), 2)
+    >>> _mass_edges(np.array([0.9, 0.1, 0.4, 0.6]), 2)
     array([0.6])
     """
-    n = len(scores)
+    n, ordered = len(scores), np.sort(scores)
     cut = -(-np.arange(1, bins) * n // bins)
-    count = np.bincount(keys, minlength=_KEYS)
-    end = np.cumsum(count)
-    is_cut_key = np.zeros(_KEYS, bool)
-    ranks = np.concatenate([cut - 1, np.minimum(cut, n - 1)])
-    cut_keys, of_rank = np.unique(np.searchsorted(end, ranks, side="right"), return_inverse=True)
-    is_cut_key[cut_keys] = True
-    cut_scores = np.sort(scores[np.flatnonzero(is_cut_key.take(keys))])
-    # Rows of smaller keys that are not among `cut_scores`
-    skipped = (end[cut_keys] - np.cumsum(count[cut_keys]))[of_rank]
-    lower, upper = cut_scores[ranks - skipped].reshape(2, -1)
-    shift = skipped[: len(cut)]
-    first, last = (np.searchsorted(cut_scores, lower, side=side) + shift for side in ("left", "right"))
+    lower, upper = ordered[cut - 1], ordered[np.minimum(cut, n - 1)]
+    first, last = (np.searchsorted(ordered, lower, side=side) for side in ("left", "right"))
     larger_part_below = (cut - first) * 2 >= last - first  # a group of ties goes to the side that has more of it
     tied = np.where(larger_part_below, np.nextafter(lower, scores.dtype.type(2)), lower)
     return np.where(lower == upper, tied, upper)

@@ -100,8 +100,8 @@ class RowSums:
         """
         kinds = np.concatenate([self.zeros, self.ones]) * self._means**2
         within = np.maximum(self._squares - kinds.reshape(2, -1).sum(axis=0), 0.0) / self.rows
-        for size in block_sizes(resamples, len(self.rows)):
-            batch = self._batch(multinomial(self._counts, self.n, size, rng))
+        for block in blocks(resamples, len(self.rows)):
+            batch = self._batch(multinomial(self._counts, self.n, block.stop - block.start, rng))
             noise = rng.standard_normal(batch.rows.shape) * np.sqrt(within * batch.rows) if within.any() else 0.0
             yield CellBatch(batch.rows, batch.ones, batch.score_sums + noise)
 
@@ -121,15 +121,21 @@ class RowSums:
         return CellBatch(zeros + ones, ones, zeros * zero_score + ones * one_score)
 
 
-def block_sizes(resamples: int, cells: int, at_once: int = _AT_ONCE) -> Iterator[int]:
-    """Yield the sizes of blocks of resamples of at most `at_once` resampled cells, at least one resample each.
+def blocks(count: int, size: int, at_once: int = _AT_ONCE) -> Iterator[slice]:
+    """Yield consecutive slices of `count` draws of `size` numbers each: of at most `at_once` numbers, and at least one draw.
 
-    >>> list(block_sizes(5, 10, at_once=20))
-    [2, 2, 1]
+    >>> list(blocks(5, 10, at_once=20))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    step = max(1, at_once // max(cells, 1))
-    for start in range(0, resamples, step):
-        yield min(step, resamples - start)
+    step = max(1, at_once // max(size, 1))
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+def block_sizes(resamples: int, cells: int, at_once: int = _AT_ONCE) -> Iterator[int]:
+    """Yield the sizes of `blocks` of resamples of at most `at_once` resampled cells, at least one resample each."""
+    for block in blocks(resamples, cells, at_once):
+        yield block.stop - block.start
 
 
 def multinomial(chances: Float64s, n: int, resamples: int, rng: np.random.Generator) -> Float64s:
@@ -168,10 +174,9 @@ def unit_counts(units: int, resamples: int, rng: np.random.Generator) -> NDArray
     ((5, 3), [5, 5, 5])
     """
     counts = np.empty((units, resamples), np.uint16)
-    step = max(1, (1 << 20) // units)
-    for start in range(0, resamples, step):
-        size = min(step, resamples - start)
-        counts[:, start : start + size] = _tabulate(rng.integers(units, size=(size, units)), units).T
+    for block in blocks(resamples, units, _REDRAWN_AT_ONCE):
+        kind = rng.integers(units, size=(block.stop - block.start, units))
+        counts[:, block] = _tabulate(kind, units).T
     return counts
 
 
@@ -242,29 +247,15 @@ class LinearRedraws:
     def draw(self, redraws: int, rng: np.random.Generator) -> Float64s:
         """Draw the functions at the ones of redrawn outcomes, less their expectations, shape (redraws, functions)."""
         values = np.zeros((redraws, self._functions.shape[1]))
-        if (self._counts == 1).all():
-            self._draw_single_rows(values, rng)
-        else:
-            step = max(1, _REDRAWN_AT_ONCE // len(self._counts))
-            for start in range(0, redraws, step):
-                block = values[start : start + step]
-                drawn = redraw_ones(self._counts, self._scores, self._variances, len(block), rng)
-                np.matmul(drawn, self._functions, out=block)
+        # Single rows are drawn in blocks that fit in cache; binomial samplers are set up once for every cell and block.
+        at_once = _AT_ONCE if (self._counts == 1).all() else _REDRAWN_AT_ONCE
+        for block in blocks(redraws, len(self._counts), at_once):
+            size = block.stop - block.start
+            drawn = redraw_ones(self._counts, self._scores, self._variances, size, rng)
+            np.matmul(drawn, self._functions, out=values[block])
         if self._root is not None:
             values += rng.standard_normal(values.shape) @ self._root
         return values
-
-    def _draw_single_rows(self, values: Float64s, rng: np.random.Generator) -> None:
-        """Fill `values`, shape (redraws, functions), where every cell is one row, in blocks that fit in cache."""
-        step = max(1, min(_AT_ONCE // max(len(self._scores), 1), len(values)))
-        ones = np.empty((step, len(self._scores)))
-        for start in range(0, len(values), step):
-            block = values[start : start + step]
-            drawn = ones[: len(block)]
-            rng.random(out=drawn)
-            np.less(drawn, self._scores, out=drawn)
-            np.matmul(drawn, self._functions, out=block)
-        values -= self._scores @ self._functions
 
 
 def label_ends(columns: Float64s) -> Float64s:
@@ -297,6 +288,18 @@ def redraw_labels(ends: Float64s, redraws: int, rng: np.random.Generator) -> Ind
     return np.clip(position - np.arange(n) * events, 0, events - 1)
 
 
+def exceedance(drawn: Float64s, statistic: float) -> float:
+    """Compute the p-value (1 + number of `drawn` statistics, of calibrated datasets, that reach the observed) / (1 + their number).
+
+    Statistics that agree to rounding count as equal.
+
+    >>> exceedance(np.array([1.0, 2.0, 3.0]), 2.0)
+    0.75
+    """
+    limit = statistic - _ROUNDING * min(abs(statistic), np.finfo(float).max)
+    return float(1 + np.count_nonzero(drawn >= limit)) / (1 + len(drawn))
+
+
 @dataclass
 class NullDistribution:
     """Statistics of redraws (or sign flips), drawn as they are needed and stored for further datasets.
@@ -306,7 +309,8 @@ class NullDistribution:
     as without stopping.
     """
 
-    draw: Callable[[int, np.random.Generator], Float64s]
+    draw: Callable[[int, np.random.Generator], Float64s]  # values of so many redraws
+    statistic: Callable[[Float64s], Float64s] = np.asarray  # of these values, shape (redraws,)
     drawn: Float64s = field(default_factory=partial(np.zeros, 0))
 
     def p_value(self, statistic: float, redraws: int, rng: np.random.Generator) -> float:
@@ -314,15 +318,14 @@ class NullDistribution:
 
         Values that agree to rounding count as equal. New redraws are stored in `drawn`, and used again by the next call.
         """
-        limit = statistic - _ROUNDING * min(abs(statistic), np.finfo(float).max)
-        first, exceedances, number = min(REDRAWS, redraws), 0, 0
-        for number in dict.fromkeys((first, redraws)):
+        p = 1.0
+        for number in dict.fromkeys((min(REDRAWS, redraws), redraws)):
             if len(self.drawn) < number:
-                self.drawn = np.append(self.drawn, self.draw(number - len(self.drawn), rng))
-            exceedances = int(np.count_nonzero(self.drawn[:number] >= limit))
-            if exceedances >= _SETTLED:
+                self.drawn = np.append(self.drawn, self.statistic(self.draw(number - len(self.drawn), rng)))
+            p = exceedance(self.drawn[:number], statistic)
+            if p * (1 + number) > _SETTLED:
                 break
-        return (1 + exceedances) / (1 + number)
+        return p
 
 
 @dataclass(frozen=True, eq=False)

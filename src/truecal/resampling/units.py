@@ -1,9 +1,10 @@
-"""Units: what is drawn as a whole (rows or clusters), and the sums of every unit in every cell of scores.
+"""Units: what is drawn as a whole (rows or clusters), the sums of every unit in every cell of scores, and sign flips.
 
 Clusters, pooled pairs and paired models draw units: rows of one unit are correlated, and the resamples of
 several datasets on the same rows must be the same.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,17 +12,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import options
 from truecal.errors import InputError
 from truecal.lenses.lens import Sample
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
-from truecal.resampling.cells import cell_starts, collapse_at
-from truecal.resampling.draws import CellBatch, redraw_ones, unit_counts
+from truecal.resampling.cells import Counted, cell_starts, collapse_at
+from truecal.resampling.draws import (
+    CellBatch,
+    NullDistribution,
+    RedrawTest,
+    Statistic,
+    block_sizes,
+    redraw_ones,
+    unit_counts,
+)
 from truecal.special import positive
 from truecal.types import Float64s, Indices
 
+_CELLS = 4096  # by choice: distinct scores of a redraw; more are joined
+_SIGNS_AT_ONCE = 1 << 20  # derived: signs drawn at a time: 8 MiB
 _MAX_UNITS = 1 << 14  # by choice: units drawn one by one; as many give a standard deviation to 0.6 %
-_DENSE_UNITS = 512  # by choice: up to so many units, a product of full matrices is quicker than a sparse one
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +114,9 @@ class UnitSums:
         """Sum over the units of a sample, in the cells between consecutive cuts of its sorted rows.
 
         Importance weights are scaled to sum to the effective number of rows; rows outside the cuts or of weight 0 are left out.
-        Matrices are sparse for more than 512 units.
         """
+        from scipy.sparse import csr_array
+
         profile, starts = sample.profile, cut.below[0]
         cells = len(starts) - 1
         cell = np.searchsorted(starts, np.arange(profile.rows), side="right") - 1
@@ -113,17 +125,10 @@ class UnitSums:
         counted = np.flatnonzero((cell >= 0) & (cell < cells) & (weights > 0))
         unit, cell, weights = units.of_row[sample.order[counted]], cell[counted], weights[counted]
         scores, outcomes = profile.scores[0, counted].astype(np.float64), profile.outcomes[0, counted]
-        values = weights, weights * outcomes, weights * scores
         variances = np.bincount(cell, weights * scores * (1 - scores), cells).astype(np.float64)
-        if units.count <= _DENSE_UNITS:
-            code, shape = cell * units.count + unit, (cells, units.count)
-            sums: list[Any] = [np.bincount(code, value, cells * units.count).reshape(shape) for value in values]
-        else:
-            from scipy.sparse import csr_array
-
-            ends = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=cells))])
-            sums = [csr_array((value, unit, ends), shape=(cells, units.count)) for value in values]
-        return cls(sums[0], sums[1], sums[2], variances)
+        values, ends = (weights, weights * outcomes, weights * scores), np.searchsorted(cell, np.arange(cells + 1))
+        rows, ones, score_sums = (csr_array((v, unit, ends), shape=(cells, units.count)) for v in values)
+        return cls(rows, ones, score_sums, variances)
 
     @cached_property
     def observed(self) -> CellBatch:
@@ -186,18 +191,13 @@ def incidence(profile: Profile, unit: Indices, count: int, max_cells: int) -> tu
 
     starts = cell_starts(profile, max_cells)
     cells = collapse_at(profile, starts)
-    cell, rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts)), np.arange(profile.rows)
-    if profile.weights is not None:  # rows of weight 0 belong to no cell
-        rows = np.flatnonzero(profile.weights[0] > 0)
-        cell = np.unique(cell[rows], return_inverse=True)[1].astype(np.intp)
-    outcome = profile.outcomes[0, rows].astype(np.intp)
-    by_line = np.concatenate([np.flatnonzero(outcome == 0), np.flatnonzero(outcome)])  # cells ascend in both already
-    rows = rows[by_line]
-    weight = np.ones(len(rows)) if profile.weights is None else profile.weights[0, rows]
-    weight = weight * (profile.size[0] / profile.total[0])
-    lengths = np.bincount(outcome * cells.rows + cell, minlength=2 * cells.rows)
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    return cells, csr_array((weight, unit[rows], ends), shape=(2 * cells.rows, count))
+    weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
+    rows = np.flatnonzero(weight > 0)
+    cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[rows]
+    cell = (np.cumsum(np.bincount(cell) > 0) - 1)[cell]  # cells of weight 0 are left out
+    line = cell + profile.outcomes[0, rows].astype(np.intp) * cells.rows
+    weight = weight[rows] * (profile.size[0] / profile.total[0])
+    return cells, csr_array((weight, (line, unit[rows])), shape=(2 * cells.rows, count))
 
 
 def one_sided(profile: Profile) -> bool:
@@ -208,3 +208,65 @@ def one_sided(profile: Profile) -> bool:
     (True, False)
     """
     return bool((profile.outcomes == profile.outcomes[0, 0]).all())
+
+
+# ----------------------------------------------------------------------------------------------------
+# Sign flips: residuals of whole units with random signs, which have the distribution of a calibrated model. Under calibration
+# the residuals y - c of a unit (a cluster, a random group of rows) have mean zero however they are correlated (wild bootstrap,
+# Liu 1988): exact for symmetric sums, else for many units.
+
+
+def draw_signs(flips: int, units: int, rng: np.random.Generator) -> Float64s:
+    """Draw -1.0 or 1.0 for every unit with equal chances, shape (flips, units).
+
+    >>> np.unique(draw_signs(10, 3, np.random.default_rng(0)))
+    array([-1.,  1.])
+    """
+    return np.asarray(rng.integers(0, 2, (flips, units)) * 2.0 - 1, np.float64)
+
+
+def flip_sums(sums: Any, flips: int, rng: np.random.Generator) -> Float64s:
+    """Sum the rows of `sums` (units, ...), each times a random sign, `flips` times, shape (flips, ...); `sums` may be sparse.
+
+    >>> flip_sums(np.array([[1.0], [2.0]]), 3, np.random.default_rng(0)).shape
+    (3, 1)
+    """
+    sizes = block_sizes(flips, sums.shape[0], _SIGNS_AT_ONCE)
+    return np.concatenate([np.asarray(draw_signs(size, sums.shape[0], rng) @ sums) for size in sizes])
+
+
+def flip_test(
+    sums: Any, statistic: Callable[[Float64s], Float64s], resamples: int, rng: int | np.random.Generator
+) -> tuple[float, float]:
+    """Test that sums by unit (units, ...), sparse or full, have mean zero: (statistic, p-value) by random signs of whole units.
+
+    The statistic is a function of totals over units, shape (flips, ...), large where the test should reject.
+    """
+    options.resamples(resamples)
+    null = NullDistribution(lambda flips, rng: statistic(flip_sums(sums, flips, rng)))
+    observed = float(statistic(np.asarray(sums.sum(axis=0))[None])[0])
+    return observed, null.p_value(observed, resamples, options.generator(rng))
+
+
+def sign_flip_test(
+    profile: Profile, statistic: Statistic, *, resamples: int = 999, rng: int | np.random.Generator = 0
+) -> RedrawTest:
+    """Test one clustered dataset for calibration by random signs of the residuals y - c of whole units.
+
+    The statistic is a function of a Profile, large when calibration fails; it is evaluated on up to 4096 cells of scores whose
+    rates are c plus the flipped residuals. Returned are the statistic and its p-value, shape (1,). Rows of weight 0 are ignored.
+    """
+    assert profile.units is not None
+    units, unit = np.unique(profile.units, return_inverse=True)
+    cells, by_unit = incidence(profile, unit, len(units), _CELLS)
+    scores, weights = cells.scores.astype(np.float64), cells.weights
+    assert weights is not None
+    zeros, ones = by_unit[: cells.rows], by_unit[cells.rows :]
+    residuals = (ones - (zeros + ones).multiply(scores.T)).T.tocsr()
+
+    def statistic_of(totals: Float64s) -> Float64s:
+        """Compute the statistic where residuals add up to `totals`, shape (flips, cells)."""
+        return statistic(Counted(cells.scores, scores + totals / weights, weights))
+
+    tested = flip_test(residuals, statistic_of, resamples, rng)
+    return RedrawTest(*(np.array([number]) for number in tested))

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from truecal import digits, options
 from truecal.errors import InputError
+from truecal.estimators.rank_series.basis import basis_functions
 from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.conclusion import LossAt
@@ -73,7 +74,7 @@ class DecisionCells(NamedTuple):
         starts = np.unique(np.concatenate([cell_starts(profile, _MAX_CUTS), positions]))
         cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         weights = np.ones(len(order)) if sample.weights is None else sample.weights[order]
-        rates = np.clip(scores + np.interp(scores, series.scores, series.gap), 0.0, 1.0)
+        rates = np.clip(scores + np.interp(scores, series.scores, series.gap[0]), 0.0, 1.0)
         shares = np.stack([np.ones(len(order)), sample.outcomes[order], rates]) * (weights / profile.total[0])
         above, noise = [], []
         for share in shares:
@@ -675,7 +676,7 @@ def decompose_score(
     zeros, ones = np.split((series.weights @ copies).T, 2, axis=1)
     n = (zeros + ones).sum(axis=1, keepdims=True)
     c, base = series.scores, ones.sum(axis=1, keepdims=True) / n
-    functions = series.functions[: series.order]
+    functions = basis_functions(series.basis, series.cells)[0, : series.order[0]]
     rates = np.clip(c + ((ones - (ones + zeros) * c) @ functions.T / n) @ functions, 0.0, 1.0)
     if score == "log" and bool(((ones[0] > 0) & (c <= 0) | (zeros[0] > 0) & (c >= 1)).any()):
         raise InputError(

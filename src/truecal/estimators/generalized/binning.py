@@ -18,6 +18,7 @@ from truecal.estimators.bins import Bins
 from truecal.lenses.lens import Sample
 from truecal.profile.binning import Cut, width_edges
 from truecal.profile.profile import Profile
+from truecal.resampling.draws import blocks
 from truecal.special import kish, positive
 from truecal.types import Float64s, Floats, Indices
 
@@ -215,16 +216,13 @@ class VectorBins:
         Importance weights count as their effective number of rows: counts are weights times Kish's (sum w)^2 / sum w^2 over sum
         w. The probability of the implied event is what the others leave of the weight.
         """
-        b, d = partition.count, vector.dimension
-        w, bin_of = vector.weights, partition.bin_of
-        sums = partition.bins
-        weight = np.bincount(bin_of, w, b).astype(np.float64) if sums is None else sums.weight[0]
-        explicit = np.empty((b, vector.probs.shape[1]))
-        if sums is not None and explicit.shape[1] == 1:
-            explicit[:, 0] = sums.score_sum[0]
+        b, d, w, bin_of = partition.count, vector.dimension, vector.weights, partition.bin_of
+        if partition.bins is None or vector.implied is None:
+            weight = np.bincount(bin_of, w, b).astype(np.float64)
+            columns = [np.bincount(bin_of, weighted(column, w), b) for column in vector.probs.T]
         else:
-            for j in range(explicit.shape[1]):
-                explicit[:, j] = np.bincount(bin_of, weighted(vector.probs[:, j], w), b)
+            weight, columns = partition.bins.weight[0], [partition.bins.score_sum[0]]
+        explicit = np.stack(columns, axis=1).astype(np.float64)
         outcome = np.bincount(bin_of * d + vector.labels, w, b * d).astype(np.float64).reshape(b, d)
         counted = w is None or bool((w == np.rint(w)).all())
         scale = 1.0 if counted or w is None else float(kish(w) / w.sum())
@@ -504,9 +502,7 @@ def lower_side(columns: Floats, weights: Float64s | None) -> NDArray[np.bool_] |
     total = columns.shape[1] if weights is None else weights.sum()
     mean = (columns.sum(axis=1, dtype=np.float64) if weights is None else columns @ weights) / total
     spread = np.empty(len(mean))
-    step = max(1, _BLOCK // columns.shape[1])
-    for start in range(0, len(mean), step):
-        part = slice(start, start + step)
+    for part in blocks(len(mean), columns.shape[1], _BLOCK):
         centred = columns[part] - mean[part, None]
         if weights is None:
             spread[part] = np.einsum("ij,ij->i", centred, centred)

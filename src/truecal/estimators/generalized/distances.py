@@ -515,6 +515,7 @@ class InterInterval(Distance):
 
     low: float
     high: float
+    zero_at_outputs = False  # the distance is 0 for every rate inside the interval, whatever the output
 
     def __post_init__(self) -> None:
         """Raise InputError unless 0 <= low <= high <= 1."""
@@ -548,15 +549,6 @@ class InterInterval(Distance):
         array([ 0.25, -0.25])
         """
         return np.maximum(self.low - rate, rate - self.high)
-
-    @property
-    def zero_at_outputs(self) -> bool:
-        """False: the distance is 0 for every rate inside the interval, whatever the output.
-
-        >>> InterInterval(0.5, 1.0).zero_at_outputs
-        False
-        """
-        return False
 
     def __str__(self) -> str:
         """Write the interval.

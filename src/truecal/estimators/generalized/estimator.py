@@ -9,7 +9,7 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import VectorEstimator, sample_estimate
+from truecal.estimators.base import Findings, VectorEstimator, sample_estimate
 from truecal.estimators.bins import combine_powers
 from truecal.estimators.estimate import Estimate
 from truecal.estimators.generalized.binning import KDTree, Partition, VectorBinning, VectorBins, write_out
@@ -191,10 +191,8 @@ class GeneralizedECE(VectorEstimator):
         sample.refuse_pooled()
         return self.measure_sample(sample, rng)
 
-    def binned(
-        self, sample: Sample, partition: Partition | None = None, bins: VectorBins | None = None
-    ) -> BinnedSample:
-        """Bin a sample, or take the given bins.
+    def binned(self, sample: Sample, partition: Partition | None = None) -> BinnedSample:
+        """Bin a sample.
 
         Parameters
         ----------
@@ -202,8 +200,6 @@ class GeneralizedECE(VectorEstimator):
             Rows of one dataset.
         partition : Partition or None, default None
             The bin of each row; None for that of `binning`.
-        bins : VectorBins or None, default None
-            Sums of these bins, where they are known already.
 
         Returns
         -------
@@ -212,18 +208,12 @@ class GeneralizedECE(VectorEstimator):
         """
         self.distance.check(sample.dimension)
         partition = self.binning.partition(sample) if partition is None else partition
-        bins = VectorBins.of(sample, partition) if bins is None else bins
+        bins = VectorBins.of(sample, partition)
         sample, partition = write_out(sample, partition)
         return BinnedSample(sample, partition, bins, self.distance, self.norm, self.replicates)
 
-    def measure_sample(
-        self,
-        sample: Sample,
-        rng: np.random.Generator,
-        partition: Partition | None = None,
-        bins: VectorBins | None = None,
-    ) -> Estimate:
-        """Measure one sample, in the given bins or those of the binning.
+    def measure_sample(self, sample: Sample, rng: np.random.Generator) -> Estimate:
+        """Measure one sample.
 
         Parameters
         ----------
@@ -231,30 +221,26 @@ class GeneralizedECE(VectorEstimator):
             Rows of one dataset.
         rng : numpy.random.Generator
             Draws the labels of the test.
-        partition : Partition or None, default None
-            The bin of each row; None for that of `binning`.
-        bins : VectorBins or None, default None
-            Sums of these bins, where they are known already.
 
         Returns
         -------
         Estimate
             Without interval and p-value where `level` is None; with a warning where the median bin has fewer than 10 rows.
         """
-        binned = self.binned(sample, partition, bins)
+        binned = self.binned(sample)
+        bins = binned.bins
         interval, p_value, chance = None, None, None
         if self.level is None:
             value = binned.debiased() if self.debiased else binned.value
         else:
             value, interval, p_value, chance = binned.infer(self.level, rng, debiased=self.debiased)
-        estimate = self._estimate(sample, value).replace(interval=interval, p_value=p_value, chance=chance)
-        bins = binned.bins
         middle = float(np.median(bins.count[bins.weight > 0]))
-        if middle < _FEW_ROWS:
-            note = f"half of the {bins.filled} bins hold at most {middle:g} predictions, so chance alone makes most of the value"
-            estimate = replace(estimate, warnings=(note, *estimate.warnings))
+        note = f"half of the {bins.filled} bins hold at most {middle:g} predictions, so chance alone makes most of the value"
+        power = value if self.norm in (1, np.inf) else value**self.norm
         of_event = bins.of_event(sample.event) if sample.dimension == 2 else None
-        return replace(estimate, vector_bins=bins, bins=of_event)
+        warnings = (note,) if middle < _FEW_ROWS else ()
+        estimate = sample_estimate(self, sample, Findings(np.array([power]), of_event, warnings, interval=interval))
+        return replace(estimate, p_value=p_value, chance=chance, vector_bins=bins)
 
     def compared(
         self,
@@ -319,7 +305,3 @@ class GeneralizedECE(VectorEstimator):
             parts=parts,
             warnings=("no interval for all classes together; one class has one: lens=tc.OneClass(name)",),
         )
-
-    def _estimate(self, sample: Sample, value: float) -> Estimate:
-        """Build the Estimate of a sample from its value, without an interval."""
-        return sample_estimate(self, sample, value, value if self.norm in (1, np.inf) else value**self.norm)

@@ -37,8 +37,8 @@ from truecal.estimators.generalized.binning import Partition, VectorBins, weight
 from truecal.estimators.generalized.direction import beyond_chance, fitted_outputs, log_outputs, row_blocks
 from truecal.estimators.generalized.distances import Distance
 from truecal.lenses.lens import Sample
-from truecal.resampling.draws import label_ends, redraw_labels, unit_counts
-from truecal.resampling.sign_flips import flip_sums
+from truecal.resampling.draws import block_sizes, label_ends, redraw_labels, unit_counts
+from truecal.resampling.units import flip_sums
 from truecal.special import positive, root
 from truecal.types import Float64s
 
@@ -171,9 +171,7 @@ class BinnedSample:
             return
         sums = np.stack([np.bincount(bin_of, weighted(column, sample.weights), b) for column in columns], axis=1)
         ends = label_ends(columns)
-        step = max(1, _DRAWN_AT_ONCE // max(b * d, len(sample)))
-        for start in range(0, redraws, step):
-            size = min(step, redraws - start)
+        for size in block_sizes(redraws, max(b * d, len(sample)), _DRAWN_AT_ONCE):
             code = (np.arange(size)[:, None] * b + bin_of) * d + redraw_labels(ends, size, rng)
             weights = None if sample.weights is None else np.broadcast_to(sample.weights, code.shape).ravel()
             counts = np.bincount(code.ravel(), weights, size * b * d).reshape(size, b, d)
@@ -194,10 +192,8 @@ class BinnedSample:
         residual[sample.labels, np.arange(len(sample))] += weight
         cell = bin_of * d + np.arange(d)[:, None]
         surplus = csr_array((residual.ravel(), (np.tile(unit, d), cell.ravel())), shape=(int(unit.max()) + 1, b * d))
-        step = max(1, _FLIPPED_AT_ONCE // (b * d))
-        for start in range(0, redraws, step):
-            gap = flip_sums(surplus, min(step, redraws - start), rng)
-            yield gap.reshape(-1, b, d) / self.bins.safe
+        for size in block_sizes(redraws, b * d, _FLIPPED_AT_ONCE):
+            yield flip_sums(surplus, size, rng).reshape(-1, b, d) / self.bins.safe
 
     def _sharpening(self, columns: Float64s) -> Float64s:
         """Differentiate summed outputs of every bin, shape (b, d), by the exponent a of q_k proportional to p_k^a, at a = 1.

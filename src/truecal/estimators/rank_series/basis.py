@@ -26,7 +26,7 @@ MAX_CELLS = 1024  # derived: 16 cells resolve the oscillation of each of 64 term
 RANK_ROUNDING = 1e-9  # derived: rounding of a rank times a number of windows, whose values are 1 / (2 n) apart
 _PART_CELLS = 1 << 15  # derived: cells of a batch that are fitted together: what stays in cache
 _PART_ROWS = 1 << 17  # by choice: rows of datasets that wait for the others of their batch
-_SINGLE_THREAD_PRODUCTS = 1 << 18  # by choice: multiplications up to which BLAS stays on one thread
+_MIN_VARIANCE, _MIN_SCALE = 1e-280, 1e-20  # derived: their product divides a squared coefficient of 1 without overflow
 _MIN_NORM = 1e-6  # derived: a new polynomial has a norm near 1/4 until the distinct ranks are used up, then 1e-15
 _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margin of 1e4
 
@@ -89,8 +89,8 @@ class RankCells:
 
     @cached_property
     def null_covariance(self) -> Float64s:
-        """Covariance (10) of the coefficients of `basis` under calibration, E[phi_j phi_k c (1 - c)] / n, shape (m, K, K)."""
-        return coefficient_covariance(self.basis, self.null_variances, self.n)
+        """Covariance (10) of the coefficients of `basis` under calibration, shape (m, K, K); see `null_covariance`."""
+        return null_covariance(self, self.basis)
 
     @cached_property
     def sides(self) -> Sides:
@@ -234,9 +234,7 @@ def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:
         ranks = (first + last) / (2.0 * profile.rows)  # (3)
     else:
         ranks = (np.arange(profile.rows)[None] + 0.5) / profile.rows
-    if (lower_rows == lower_rows[0]).all():
-        lower_rows = lower_rows[: len(ranks)]
-    else:
+    if (lower_rows != lower_rows[0]).any():
         ranks = np.broadcast_to(ranks, scores.shape)
     return RankCells(
         n=profile.size,
@@ -247,7 +245,7 @@ def _single_rows(profile: Profile, lower_rows: Indices) -> RankCells:
         null_variances=np.broadcast_to(scores * (1 - scores), residuals.shape),
         ranks=ranks,
         distinct=profile.distinct.astype(float),
-        upper=np.broadcast_to(np.arange(profile.rows) >= lower_rows, ranks.shape),
+        upper=np.broadcast_to(np.arange(profile.rows) >= lower_rows[: len(ranks)], ranks.shape),
         units=profile.size[: len(ranks)],
     )
 
@@ -300,29 +298,16 @@ def rank_basis(cells: RankCells, order: int | None = None, *, by_side: bool = Fa
     cells and beyond the dataset's number of terms. Datasets of as many rows on each side without ties share their basis.
     """
     orders = cells.orders if order is None else np.minimum(float(order), cells.distinct[: len(cells.counts)])
-    if by_side:
-        small, small_share, small_order, ranks = cells.sides
-    else:
-        small, small_share, small_order, ranks = (
-            np.zeros(cells.counts.shape, bool),
-            *np.zeros((2, len(orders))),
-            cells.ranks,
-        )
-    if len(orders) == 1 and not cells.few_scores[0]:
-        numbers = float(small_share[0]), float(small_order[0]), float(orders[0])
-        return _cached_basis(cells.shares.tobytes(), ranks.tobytes(), small.tobytes(), *numbers)
-    if cells.few_scores.all():
-        return _distinct_score_functions(cells.shares, cells.ranks, int(orders.max()))
-    if not cells.few_scores.any():
-        return _two_sided_functions(cells.shares, ranks, small, small_share, small_order, orders)
-    basis = np.zeros((int(orders.max()), *cells.shares.shape)).transpose(1, 0, 2)
-    few, many = np.flatnonzero(cells.few_scores), np.flatnonzero(~cells.few_scores)
-    vectors = _distinct_score_functions(cells.shares[few], cells.ranks[few], int(orders[few].max()))
-    basis[few, : vectors.shape[1]] = vectors
-    vectors = _two_sided_functions(
-        cells.shares[many], ranks[many], small[many], small_share[many], small_order[many], orders[many]
-    )
-    basis[many, : vectors.shape[1]] = vectors
+    shares, few = cells.shares, cells.few_scores
+    if few.all():
+        return _distinct_score_functions(shares, cells.ranks, int(orders.max()))
+    zero = np.zeros(len(orders))
+    sides = cells.sides if by_side else Sides(np.zeros(shares.shape, bool), zero, zero, cells.ranks)
+    if len(orders) == 1:
+        return _cached_basis(shares.tobytes(), float(orders[0]), *map(np.ndarray.tobytes, sides))
+    basis = _two_sided_functions(shares, orders, sides)
+    if few.any():
+        basis[few] = _distinct_score_functions(shares[few], cells.ranks[few], basis.shape[1])
     return basis
 
 
@@ -334,100 +319,69 @@ def basis_functions(basis: Float64s, cells: RankCells) -> Float64s:
     return basis / np.sqrt(np.where(cells.counts > 0, cells.shares, 1.0))[:, None, :]
 
 
-def select_basis(basis: Float64s, datasets: Indices) -> Float64s:
-    """Take the basis (m or 1, K, G) of the datasets with these numbers: (len(datasets), K, G), or as it is if all share one.
+def null_covariance(cells: RankCells, basis: Float64s) -> Float64s:
+    """Compute the covariance (10) of the coefficients of a basis under calibration, E[phi_j phi_k c (1 - c)] / n, (m, K, K)."""
+    return (basis * cells.null_variances[:, None]) @ basis.transpose(0, 2, 1) / cells.n[:, None, None]
 
-    >>> select_basis(np.zeros((3, 2, 5)), np.array([0, 2])).shape, select_basis(np.zeros((1, 2, 5)), np.array([0, 2])).shape
-    ((2, 2, 5), (1, 2, 5))
+
+def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float64s:
+    """Compute the largest standardised sum of excess squares of the first coefficients (18), shape (...).
+
+    max_k sum_{j <= k} (b_j^2 - V_jj) / sqrt(2 sum_{i, j <= k} V_ij^2), with the coefficients b of shape (..., K) and their
+    covariance V under calibration, shape (K, K), of which a diagonal entry is positive.
+
+    >>> float(smooth_test_statistic(np.array([2.0]), np.array([[2.0]])).round(4))  # (4 - 2) / sqrt(8)
+    0.7071
     """
-    return basis if len(basis) == 1 else basis[datasets]
-
-
-def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) -> Float64s:
-    """Compute the covariance (10) of the coefficients: sum over cells of basis_j basis_k variance, over n, shape (m, K, K).
-
-    `basis` has shape (m or 1, K, G), `variances` of the outcomes of a cell (m, G), and `n` rows (m,).
-
-    >>> coefficient_covariance(np.array([[[1.0, 1.0]]]), np.array([[0.25, 0.75]]), np.array([4.0]))
-    array([[[0.25]]])
-    """
-    terms = basis.shape[1]
-    total = np.zeros((len(variances), terms, terms))
-    step = max(128, _SINGLE_THREAD_PRODUCTS // terms**2)
-    for start in range(0, basis.shape[2], step):
-        part = basis[:, :, start : start + step]
-        total += (part * variances[:, None, start : start + step]) @ part.transpose(0, 2, 1)
-    return total / n[:, None, None]
-
-
-def squared_norm(covariance: Float64s) -> Float64s:
-    """Sum the squares of the entries of each covariance matrix (m, K, K), the squared Frobenius norm, shape (m,).
-
-    >>> squared_norm(np.array([[[1.0, 2.0], [2.0, 1.0]]]))
-    array([10.])
-    """
-    return np.vecdot(covariance, covariance).sum(axis=1)
+    # Relative to the largest variance, squares of tiny scores do not underflow.
+    variances = covariance.diagonal()
+    unit = max(float(variances.max()), _MIN_VARIANCE)
+    scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())
+    first = int(np.argmax(scale > 0))  # sums of squares: once positive they stay positive
+    sums = np.tri(len(scale))[first:] / np.maximum(scale[first:], _MIN_SCALE)[:, None]
+    squares = (coefficients / np.sqrt(unit)) ** 2
+    return np.asarray(((sums @ squares.T).T - sums @ variances / unit).max(axis=-1))
 
 
 @lru_cache(maxsize=8)
-def _cached_basis(
-    shares: bytes, ranks: bytes, small: bytes, small_share: float, small_order: float, order: float
-) -> Float64s:
+def _cached_basis(shares: bytes, order: float, small: bytes, *numbers: bytes) -> Float64s:
     """Compute `_two_sided_functions` of one dataset, shape (1, K, G), read-only, and store the last eight results.
 
-    `shares`, `ranks` (float64) and `small` (bool) are the bytes of arrays of shape (G,), which can be keys of the cache.
+    `shares`, `small` and `numbers` are the bytes of arrays of shape (G,) or (1,), those of `Sides`, which can be keys of the cache.
     """
-    numbers = np.array([small_share]), np.array([small_order]), np.array([order])
-    basis = _two_sided_functions(
-        np.frombuffer(shares)[None], np.frombuffer(ranks)[None], np.frombuffer(small, bool)[None], *numbers
-    )
+    small_share, small_order, ranks = map(np.frombuffer, numbers)
+    sides = Sides(np.frombuffer(small, bool)[None], small_share, small_order, ranks[None])
+    basis = _two_sided_functions(np.frombuffer(shares)[None], np.array([order]), sides)
     basis.flags.writeable = False
     return basis
-
-
-def rank_groups(shares: Float64s, ranks: Float64s) -> Indices:
-    """Number the groups of cells of equal rank from 0 on, shape (m, cells), given ascending ranks and shares of that shape.
-
-    Two cells are in different groups if their ranks differ by more than a quarter of the sum of their shares: mid-ranks of two
-    scores differ by at least half of it, those of one score by rounding, which no fixed number bounds for rows of very small
-    weight.
-
-    >>> rank_groups(np.array([[0.25, 0.25, 0.5]]), np.array([[0.25, 0.25, 0.75]]))
-    array([[0, 0, 1]])
-    """
-    distances = (shares[:, 1:] + shares[:, :-1]) / 4
-    steps = np.diff(ranks, axis=1) > distances
-    return np.cumsum(np.pad(steps, ((0, 0), (1, 0))), axis=1)
 
 
 def _distinct_score_functions(shares: Float64s, ranks: Float64s, terms: int) -> Float64s:
     """Compute the indicator of the j-th distinct rank times the root of `shares`, scaled to length 1 (4b), (m, terms, cells).
 
+    Two cells have different ranks if these differ by more than a quarter of the sum of their shares: mid-ranks of two scores
+    differ by at least half of it, those of one score by rounding, which no fixed number bounds for rows of very small weight.
     Indicators beyond the distinct ranks of a dataset are 0.
 
     >>> _distinct_score_functions(np.array([[0.25, 0.25, 0.5]]), np.array([[0.25, 0.25, 0.75]]), 2).round(4)
     array([[[0.7071, 0.7071, 0.    ],
             [0.    , 0.    , 1.    ]]])
     """
-    group, roots = rank_groups(shares, ranks), np.sqrt(shares)
+    steps, roots = np.diff(ranks, axis=1) > (shares[:, 1:] + shares[:, :-1]) / 4, np.sqrt(shares)
+    steps &= np.cumsum(shares, axis=1)[:, :-1] > 0  # the first cell that is not empty begins the first group
+    group = np.cumsum(np.pad(steps, ((0, 0), (1, 0))), axis=1)
     basis = np.where(group[:, None] == np.arange(terms)[:, None], roots[:, None], 0.0)
     return basis / np.sqrt(positive(np.vecdot(basis, basis)))[:, :, None]
 
 
-def _two_sided_functions(
-    shares: Float64s,
-    ranks: Float64s,
-    small: NDArray[np.bool_],
-    small_share: Float64s,
-    small_order: Float64s,
-    orders: Float64s,
-) -> Float64s:
+def _two_sided_functions(shares: Float64s, orders: Float64s, sides: Sides) -> Float64s:
     """Combine polynomials in the rank within each side of 1/2 (4a), shape (m, terms, cells).
 
-    `shares`, `ranks` and `small` have shape (m, cells), the others (m,); `orders` are the numbers of terms. As many polynomials
-    as both sides have come in pairs, sqrt(1-p) large - sqrt(p) small and sqrt(p) large + sqrt(1-p) small, with p the share of the
-    small side; then those of the large side alone. Without a small side they are the polynomials in the rank of all rows.
+    `shares` have shape (m, cells), `orders` (m,) are the numbers of terms. As many polynomials as both sides have come in pairs,
+    sqrt(1-p) large - sqrt(p) small and sqrt(p) large + sqrt(1-p) small, with p the share of the small side; then those of the
+    larger number alone. Without a small side they are the polynomials in the rank of all rows.
     """
+    small, small_share, small_order, ranks = sides
     if not small.any():
         return _polynomials(shares, ranks, orders)
     large_vectors = _side_polynomials(shares, ranks, ~small, orders)
@@ -438,17 +392,19 @@ def _two_sided_functions(
     paired, opposite_signs = term < 2 * pairs, term % 2 == 0
     index = np.where(paired, term // 2, term - pairs)
     a, b = np.sqrt(1 - small_share)[:, None], np.sqrt(small_share)[:, None]
-    of_large = np.where(paired, np.where(opposite_signs, a, b), 1.0)
-    of_small = np.where(paired, np.where(opposite_signs, -b, a), 1.0) * (index < small_count)
-    basis = np.empty_like(large_vectors)
-    datasets = np.arange(len(shares))
+    inside = term < orders[:, None]
+    of_large = np.where(paired, np.where(opposite_signs, a, b), 1.0) * inside
+    of_small = np.where(paired, np.where(opposite_signs, -b, a), 1.0) * (inside & (index < small_count))
+    basis, datasets = (
+        np.empty_like(large_vectors),
+        np.arange(len(shares)),
+    )  # terms come first in memory, as in `_polynomials`
     for t in term:
-        j = index[:, t]
-        np.multiply(large_vectors[datasets, j], of_large[:, t, None], out=basis[:, t])
+        np.multiply(large_vectors[datasets, index[:, t]], of_large[:, t, None], out=basis[:, t])
         if of_small[:, t].any():
-            j = np.minimum(j, small_vectors.shape[1] - 1)
+            j = np.minimum(index[:, t], small_vectors.shape[1] - 1)
             basis[:, t] += small_vectors[datasets, j] * of_small[:, t, None]
-    return basis * (term < orders[:, None])[:, :, None] if (orders < len(term)).any() else basis
+    return basis
 
 
 def _side_polynomials(shares: Float64s, ranks: Float64s, inside: NDArray[np.bool_], orders: Float64s) -> Float64s:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from truecal import options
 from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, report
 from truecal.estimators.estimate import Curve, Estimate, Interval
-from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, cell_parts, rank_cells
-from truecal.estimators.rank_series.fit import SeriesFit, distinct_score_estimate, fit_cells, fit_series
+from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, rank_cells
+from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series
 from truecal.estimators.rank_series.interval import absolute_interval, one_score_limits, series_pivot
 from truecal.estimators.rank_series.tests import test_calibration
 from truecal.estimators.sketch_bounds import split_mixed_cells
@@ -87,27 +87,20 @@ class RankSeries(Estimator):
         options.level(self.level)
 
     def estimate(self, profile: Profile) -> Findings:
-        """Compute the power of the error of every dataset, shape (batch,), as `_signed_power` does.
+        """Compute the power of the error of every dataset, shape (batch,), see `SeriesFit.signed_power`.
 
         `unselected` is the estimate of the squared error with all terms, of any norm.
         """
-        powers, estimates = [], []
-        for cells in cell_parts(profile):
-            if self.norm == 2 and profile.batch > 1 and cells.few_scores.all():  # resamples of few cells need no fit
-                estimates.append(distinct_score_estimate(cells))
-                powers.append(np.minimum(estimates[-1], 1.0))
-            else:
-                fit = fit_cells(cells) if profile.batch > 1 else next(fit_series(profile))
-                estimates.append(fit.theta[:, -1])
-                powers.append(_signed_power(fit, self.norm))
-        return Findings(np.concatenate(powers), unselected=np.concatenate(estimates))
+        parts = [(fit.signed_power(self.norm), fit.theta[:, -1]) for fit in fit_series(profile)]
+        powers, estimates = map(np.concatenate, zip(*parts, strict=True))
+        return Findings(powers, unselected=estimates)
 
     def _complete(self, profile: Profile) -> Estimate:
         """Estimate every dataset with its interval, and the fitted curve of a single one."""
         if profile.single:
             return next(self._of_fit(next(fit_series(profile)), [profile]))
         fits = list(fit_series(profile))
-        powers = np.concatenate([_signed_power(fit, self.norm) for fit in fits])
+        powers = np.concatenate([fit.signed_power(self.norm) for fit in fits])
         low, high = (np.concatenate(limits) for limits in zip(*map(self._limits, fits), strict=True))
         one_score = any((fit.cells.distinct == 1).any() for fit in fits)
         interval = Interval(low, high, self.level, "rank series")
@@ -132,7 +125,7 @@ class RankSeries(Estimator):
 
     def _of_fit(self, fit: SeriesFit, profiles: Sequence[Profile]) -> Iterator[Estimate]:
         """Estimate single datasets, in order, from the fit of their batch."""
-        cells, powers, (low, high) = fit.cells, _signed_power(fit, self.norm), self._limits(fit)
+        cells, powers, (low, high) = fit.cells, fit.signed_power(self.norm), self._limits(fit)
         for i, profile in enumerate(profiles):
             filled = cells.counts[i] > 0
             curve = Curve(cells.scores[i, filled], fit.rate[i, filled], cells.shares[i, filled])
@@ -190,11 +183,6 @@ class RankSeries(Estimator):
         error = _SUM_ROUNDING + cells.rounding + sketch_error(self.norm, cells, estimate) + _MIN_PROBED
         lower, upper = max(value - error, 0.0), min(value + error, 1.0)
         return SketchBound(lower**self.norm, upper**self.norm, "probed")
-
-
-def _signed_power(fit: SeriesFit, norm: float) -> Float64s:
-    """Compute error^norm of every dataset, shape (m,); where the value is 0, the estimate (8) of the squared error, at most 0."""
-    return np.where(fit.value > 0, fit.error(norm) ** norm, np.minimum(fit.power, 0.0))
 
 
 def _warnings(profile: Profile, *, one_score: bool) -> tuple[str, ...]:

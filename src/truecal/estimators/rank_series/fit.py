@@ -5,7 +5,7 @@ docs/methods/rank-series.md.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,11 +14,8 @@ import numpy as np
 from truecal.estimators.rank_series.basis import (
     RankCells,
     cell_parts,
-    coefficient_covariance,
+    null_covariance,
     rank_basis,
-    rank_groups,
-    select_basis,
-    squared_norm,
     stack_cells,
 )
 from truecal.profile.profile import Profile
@@ -92,11 +89,10 @@ class SeriesFit:
         return CurveMoments(mean_square, slope, np.where(miscalibrated, excess / n, 0.0))
 
     @cached_property
-    def null_covariance(self) -> Float64s:
-        """Covariance of the K coefficients under calibration (10), mean of phi_j phi_k c (1 - c) over n, shape (m, K, K)."""
-        if self.basis is self.cells.basis:
-            return self.cells.null_covariance
-        return coefficient_covariance(self.basis, self.cells.null_variances, self.cells.n)
+    def null_squares(self) -> Float64s:
+        """|V|_F^2 of the null covariance V (10) of the first 1, ..., K coefficients, shape (m, K)."""
+        is_of_cells = self.basis is self.cells.basis
+        return block_squares(self.cells.null_covariance if is_of_cells else null_covariance(self.cells, self.basis))
 
     @cached_property
     def value(self) -> Float64s:
@@ -105,24 +101,19 @@ class SeriesFit:
         A power above 1.645 sqrt(2) |V|_F, V the null covariance of the chosen terms, is corrected first by `jensen_corrected`
         (14), as the root of an unbiased square is too small on average, except where scores are few (4b).
         """
-        cells, power = self.cells, np.maximum(self.power, 0.0)
-        # The covariance itself is needed only where a bound does not decide on significance: the basis has length 1, so
-        # |V|_F <= max c (1 - c) sqrt(terms) / n.
-        square = (cells.null_variances.max(axis=1) / cells.n) ** 2 * self.order
-        undecided = (power > 0) & (power <= SIGNIFICANCE_GATE * np.sqrt(2 * square))
-        # np.unique would load numpy.ma, a tenth of a first call
-        for order in sorted(set(self.order[undecided].tolist())):
-            datasets = np.flatnonzero(undecided & (self.order == order))
-            basis = select_basis(self.basis, datasets)[:, :order]
-            covariance = coefficient_covariance(basis, cells.null_variances[datasets], cells.n[datasets])
-            square[datasets] = squared_norm(covariance)
-        significant = (power > SIGNIFICANCE_GATE * np.sqrt(2 * square)) & ~cells.few_scores
-        corrected = jensen_corrected(power, self.moments.slope, self.moments.curvature)
+        power = np.maximum(self.power, 0.0)
+        square = self.null_squares[np.arange(len(self.order)), self.order - 1]
+        significant = (power > SIGNIFICANCE_GATE * np.sqrt(2 * square)) & ~self.cells.few_scores
+        corrected = power + (self.moments.slope + self.moments.curvature * power) / 4  # (14)
         return np.minimum(np.sqrt(np.where(significant, corrected, power)), 1.0)
 
     def error(self, norm: float) -> Float64s:
         """Compute the error, shape (m,): for norm 2 `value`, for norm 1 `value` mean|gap| / rms(gap) (26)."""
         return self.value if norm == 2 else self.value * shape_ratio(self.cells, self.gap)
+
+    def signed_power(self, norm: float) -> Float64s:
+        """Compute error^norm, shape (m,); where the value is 0, the estimate (8) of the squared error, at most 0."""
+        return np.where(self.value > 0, self.error(norm) ** norm, np.minimum(self.power, 0.0))
 
     def errors_by_order(self, norm: float) -> Float64s:
         """Compute what `error(norm)` would be if the number of terms were 1, ..., K, shape (m, K); norm 1 or 2."""
@@ -143,15 +134,6 @@ def shape_ratio(cells: RankCells, gap: Float64s) -> Float64s:
     return np.where(rms > 0, np.vecdot(cells.shares, np.abs(gap)) / positive(rms), 1.0)
 
 
-def jensen_corrected(power: Float64s, slope: Float64s | float, curvature: Float64s | float) -> Float64s:
-    """Correct an estimate of theta whose root is taken (14): power + (slope + curvature power) / 4.
-
-    >>> jensen_corrected(0.5, 0.25, 0.5)
-    0.625
-    """
-    return power + (slope + curvature * power) / 4
-
-
 # ---------------------------------------------------------------------- fitting
 
 
@@ -166,24 +148,6 @@ def fit_series(profile: Profile) -> Iterator[SeriesFit]:
     if "rank series" not in profile.cache:
         profile.cache["rank series"] = fit_cells(stack_cells([profile]))
     yield profile.cache["rank series"]
-
-
-def distinct_score_estimate(cells: RankCells) -> Float64s:
-    """Estimate theta with a term for every distinct score (4b), shape (m,): sums of (R^2 - S) / (N - 1) over them, over n.
-
-    R and S are the sums of residuals and of their squares over the N rows of one score; N = 1, a leverage above 0.95, adds 0.
-    """
-    datasets = len(cells.n)
-    score = np.broadcast_to(rank_groups(cells.shares, cells.ranks), cells.scores.shape)
-    number = score.shape[1]
-    code = (score + number * np.arange(datasets)[:, None]).ravel()
-    rows, residuals, squares = (
-        np.bincount(code, np.broadcast_to(values, score.shape).ravel(), number * datasets).reshape(datasets, number)
-        for values in (cells.counts, cells.residual_sums, cells.square_sums)
-    )
-    usable = rows * MAX_LEVERAGE >= 1
-    pairs = np.divide(residuals**2 - squares, rows - 1, out=np.zeros_like(rows), where=usable)
-    return pairs.sum(axis=1) / cells.n
 
 
 def fit_cells(cells: RankCells) -> SeriesFit:
@@ -208,6 +172,16 @@ def fit_basis(cells: RankCells, basis: Float64s) -> SeriesFit:
     return SeriesFit(cells, basis, projections / np.sqrt(cells.n)[:, None], theta, risk, order)
 
 
+def block_squares(covariance: Float64s) -> Float64s:
+    """Compute |V|_F^2 of the covariance V of the first 1, ..., K coefficients, (..., K), from that of all, (..., K, K).
+
+    >>> block_squares(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    array([ 1., 10.])
+    """
+    squares = covariance**2
+    return np.cumsum(2 * np.tril(squares).sum(axis=-1) - squares.diagonal(axis1=-2, axis2=-1), axis=-1)
+
+
 def _one_standard_error_rule(fit: SeriesFit, by_side: SeriesFit) -> SeriesFit:
     """Take, of every dataset, `by_side` where its smallest risk is lower by more than one standard error, else `fit` (9a).
 
@@ -215,20 +189,13 @@ def _one_standard_error_rule(fit: SeriesFit, by_side: SeriesFit) -> SeriesFit:
     """
     gain = fit.risk.min(axis=1) - by_side.risk.min(axis=1)
     better = (gain > 0) & ~fit.cells.few_scores
-    better &= gain**2 > 2 * np.where(better, squared_norm(by_side.null_covariance), 0.0)
+    if better.any():
+        better &= gain > np.sqrt(2 * by_side.null_squares[:, -1])
     if not better.any():
         return fit
-    if better.all():
-        return by_side
-    columns = better[:, None]
-    return SeriesFit(
-        fit.cells,
-        np.where(columns[:, :, None], by_side.basis, fit.basis),
-        np.where(columns, by_side.coefficients, fit.coefficients),
-        np.where(columns, by_side.theta, fit.theta),
-        np.where(columns, by_side.risk, fit.risk),
-        np.where(better, by_side.order, fit.order),
-    )
+    pairs = [(getattr(by_side, field.name), getattr(fit, field.name)) for field in fields(fit)[1:]]
+    chosen = (np.where(better.reshape(-1, *(1,) * (new.ndim - 1)), new, old) for new, old in pairs)
+    return SeriesFit(fit.cells, *chosen)
 
 
 def unrefuted(fit: SeriesFit) -> SeriesFit:
@@ -237,27 +204,15 @@ def unrefuted(fit: SeriesFit) -> SeriesFit:
     A number k is refuted if t = max(theta_k, 0) is below theta_K - 1.645 sqrt(a + b t + e t^2). It is replaced by the smallest j
     with theta_j above that limit.
     """
-    theta = np.maximum(fit.power, 0.0)
-    excess = fit.theta[:, -1] - theta
+    theta, all_terms = np.maximum(fit.power, 0.0), fit.theta[:, -1]
     _, slope, curvature = fit.moments
-    squares = (excess / SIGNIFICANCE_GATE) ** 2 - (slope + curvature * theta) * theta
-    datasets = np.flatnonzero((excess > 0) & (squares > 0) & (fit.order < fit.basis.shape[1]))
-    if len(datasets):
-        # By Cauchy and Schwarz |V|_F^2 is at least (tr V)^2 / K: few datasets need the covariance itself.
-        leverage = (select_basis(fit.basis, datasets) ** 2).sum(axis=1)
-        trace = np.vecdot(fit.cells.null_variances[datasets], leverage) / fit.cells.n[datasets]
-        datasets = datasets[squares[datasets] > 2 * trace**2 / fit.basis.shape[1]]
-    if not len(datasets):
+    variance = 2 * fit.null_squares[:, -1] + (slope + curvature * theta) * theta
+    lowest = all_terms - SIGNIFICANCE_GATE * np.sqrt(np.maximum(variance, 0.0))
+    refuted = theta < lowest
+    if not refuted.any():
         return fit
-    basis, variances = select_basis(fit.basis, datasets), fit.cells.null_variances[datasets]
-    null_variance = 2 * squared_norm(coefficient_covariance(basis, variances, fit.cells.n[datasets]))
-    all_terms, start = fit.theta[datasets, -1], theta[datasets]
-    error = np.sqrt(null_variance + (slope[datasets] + curvature[datasets] * start) * start)
-    lowest = all_terms - SIGNIFICANCE_GATE * error
-    smallest = (fit.theta[datasets] > lowest[:, None]).argmax(axis=1) + 1
-    order = fit.order.copy()
-    order[datasets] = np.where(start < lowest, smallest, order[datasets])
-    return replace(fit, order=order)
+    smallest = (fit.theta > lowest[:, None]).argmax(axis=1) + 1
+    return replace(fit, order=np.where(refuted, smallest, fit.order))
 
 
 def _leave_one_out(

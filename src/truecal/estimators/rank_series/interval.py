@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truecal.estimators.rank_series.basis import RANK_ROUNDING, RankCells, max_order, squared_norm
+from truecal.estimators.rank_series.basis import RANK_ROUNDING, RankCells, max_order
 from truecal.estimators.rank_series.fit import MAX_LEVERAGE, SIGNIFICANCE_GATE, SeriesFit, shape_ratio
 from truecal.special import clopper_pearson, positive
 from truecal.types import Float64s, Indices
@@ -183,7 +183,7 @@ def series_pivot(fit: SeriesFit) -> Pivot:
     shares, variance = cells.shares, cells.null_variances
     return Pivot(
         center=fit.theta[:, -1],
-        null_variance=2 * squared_norm(fit.null_covariance),  # (16)
+        null_variance=2 * fit.null_squares[:, -1],  # (16)
         slope=slope,
         curvature=curvature,
         upper_center=upper_center(cells, fit.theta[:, -1]),
@@ -231,17 +231,16 @@ def _window_estimate(cells: RankCells, windows: Indices) -> Float64s:
     With R = sum r and Q = sum r^2 over the N rows of a window it is sum (R^2 - Q) / (N - 1) / n; windows of one row add 0.
     `windows`, shape (m,), is their number.
     """
-    datasets = len(cells.n)
+    datasets, shape = len(cells.n), cells.scores.shape
     total = np.zeros(datasets)
-    counts = np.broadcast_to(cells.counts, cells.scores.shape)
     for shift in (0.0, 0.5):
         index = window_index(cells, windows, shift)
         number = int(index.max()) + 1
         code = (index + number * np.arange(datasets)[:, None]).ravel()
-        sums = np.empty((3, datasets, number))
-        for values, window_sums in zip((counts, cells.residual_sums, cells.square_sums), sums, strict=True):
-            window_sums[:] = np.bincount(code, values.ravel(), number * datasets).reshape(datasets, number)
-        rows, residuals, squares = sums
+        rows, residuals, squares = (
+            np.bincount(code, np.broadcast_to(values, shape).ravel(), number * datasets).reshape(datasets, number)
+            for values in (cells.counts, cells.residual_sums, cells.square_sums)
+        )
         pairs = rows > 1.5  # a window of one row has none
         total += np.sum(np.divide(residuals**2 - squares, rows - 1, out=np.zeros_like(rows), where=pairs), axis=1)
     return total / (2 * cells.n)
