@@ -193,3 +193,5 @@ def test_rows_sorted_by_label_say_the_same(always, estimator):
 def test_pooled_cells_have_about_equal_mass():
     edges = cell_edges(np.random.default_rng(0).random((20_000, 2)), 8)
     np.testing.assert_allclose(edges, np.arange(1, 8) / 8, atol=0.01)
+    half_certain = np.random.default_rng(0).random((20_000, 2)) * [1, 0] + [0, 1]
+    np.testing.assert_allclose(cell_edges(half_certain, 8), [0.25, 0.5, 0.75, 1], atol=0.01)

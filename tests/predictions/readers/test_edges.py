@@ -4,6 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,7 +15,7 @@ import truecal as tc
 from truecal.predictions import files
 from truecal.predictions.eval_logs import promptfoo_log
 from truecal.predictions.files import _reason, kind_of, read_json
-from truecal.predictions.frames import _join_names, choose, choose_predictions, matching
+from truecal.predictions.frames import _join_names, _suggest_options, choose, choose_predictions, matching, to_array
 from truecal.predictions.readers import ReadRequest, read_file, read_table
 
 
@@ -385,3 +386,27 @@ def test_an_answer_of_promptfoo_is_correct_if_all_parts_about_it_pass():
     assert correct(("equals", True), ("cost", False), ("latency", False))
     assert not correct(("equals", True), ("equals", False))
     assert not correct(("cost", True))  # no part is about the answer, so its "success" decides
+
+
+def test_missing_values_are_suggested_to_be_dropped_only_where_there_are_any():
+    assert _suggest_options(["90%", "0.5"]) == "--percent"
+    assert _suggest_options(["90%", "na"]) == "--percent --drop-null"
+    assert _suggest_options(["0.5", "maybe"]) == "--words maybe=nan --drop-null"
+
+
+def test_large_whole_numbers_are_objects_only_beside_missing_ones():
+    large = 2**53 + 1
+    whole = to_array(nw.from_native(pl.Series([large, 1]), series_only=True))
+    assert whole.dtype == np.int64
+    assert whole.tolist() == [large, 1]
+    assert to_array(nw.from_native(pl.Series([large, None]), series_only=True)).tolist() == [large, None]
+
+
+def test_lines_of_too_many_different_keys_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MARGIN", 0)
+    monkeypatch.setattr(files, "unpacked_limit", lambda size: 3 * files._COLUMN_VALUES * files._CSV_BYTES)
+    path = tmp_path / "preds.jsonl"
+    path.write_text("{}", encoding="utf-8")
+    files._refuse_keys(path, b'{"a": 1, "b": 2}\n{"c": 3, "a": 4}')
+    with pytest.raises(tc.InputError, match=r"preds\.jsonl"):
+        files._refuse_keys(path, b'{"a": 1, "b": 2}\n{"c": 3, "d": 4}')
