@@ -258,8 +258,8 @@ class Accumulator:
         >>> Accumulator()
         Accumulator(0 rows)
         """
-        judged = "" if self._subject is None else f", {self._subject[0].describe(self._subject[1])}"
-        return f"Accumulator({self.rows} rows{judged})"
+        lens = "" if self._subject is None else f", {self._subject[0].describe(self._subject[1])}"
+        return f"Accumulator({self.rows} rows{lens})"
 
 
 _Subject = tuple[Lens, tc.Predictions]  # what is judged: a lens, and predictions of which only the classes matter

@@ -23,7 +23,7 @@ from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.intervals import resample_samples
 from truecal.inference.measurement import measure
 from truecal.inference.tests import holm
-from truecal.judged import judged_series, refuse_options
+from truecal.judged import JudgedSeries, judged_series, refuse_options
 from truecal.lenses.lens import Lens, Sample, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
@@ -597,22 +597,22 @@ def _measure_predictions(
     and all have verdicts of a judge, these are used too if they help any model, else the trusted rows alone; another estimator or
     lens, a key, and unpaired models are then refused.
     """
-    judged = {}
+    with_judge: dict[str, JudgedSeries] = {}
     if any(preds.judge is not None for preds in data.values()):
         refuse_options(estimator, lens)
         if key is not None or not draws.paired:
             raise InputError("models with a judge are compared row by row, in order; leave out key= and paired=False")
-        judged = judged_series(data)
-        if not any(series.judge_helps for series in judged.values()):
-            data, judged = {name: preds.take(judged[name].rows.trusted) for name, preds in data.items()}, {}
+        with_judge = judged_series(data)
+        if not any(series.judge_helps for series in with_judge.values()):
+            data, with_judge = {name: preds.take(with_judge[name].rows.trusted) for name, preds in data.items()}, {}
     estimator = estimator or (GeneralizedECE() if lens is not None and lens.several else RankSeries())
     if isinstance(estimator, VectorEstimator):
         lens = estimator.own_lens(lens)
     lenses = {name: lens or default_lens(preds) for name, preds in data.items()}
     first, engine = next(iter(data)), "rank series"
     models: dict[str, Any] = {}
-    if judged:
-        models = {name: series.side for name, series in judged.items()}
+    if with_judge:
+        models = {name: series.side for name, series in with_judge.items()}
         unit = "rows" if data[first].clusters is None else "clusters"
         method = f"{engine} of {unit} with a judge; trusted labels must be a random sample"
     else:

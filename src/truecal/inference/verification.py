@@ -374,14 +374,14 @@ def verify(
     if isinstance(preds, Sketch):
         if lens is not None:
             raise InputError("a Sketch was made with its lens; give it to tc.scan")
-        profile, judged, assumes = preds.to_profile(), "scores", (_SMOOTH, _ROWS)
+        profile, lens_name, assumes = preds.to_profile(), "scores", (_SMOOTH, _ROWS)
         if profile.counted and bool((profile.low == profile.high).all()) and _is_few(profile):
             profiles = [profile]
     else:
         check_predictions(preds, Sketch)
         check_lens(lens)
         lens = default_lens(preds) if lens is None else lens
-        shares, samples, judged = lens.shares(preds), list(lens.samples(preds)), lens.describe(preds)
+        shares, samples, lens_name = lens.shares(preds), list(lens.samples(preds)), lens.describe(preds)
         for sample in samples:
             sample.refuse_pooled()
         assumes = (_SMOOTH, _ROWS if preds.clusters is None else _CLUSTERS)
@@ -397,7 +397,7 @@ def verify(
         weights = np.ones(1) if shares is None else shares
         power = weights @ np.array([float(RankSeries().estimate(profile).power[0]) for profile in profiles])
         value, closed = sqrt(max(float(power), 0.0)), outputs is not None
-        return _verify_cells(cells, errors, weights, value, threshold, level, judged, closed=closed)
+        return _verify_cells(cells, errors, weights, value, threshold, level, lens_name, closed=closed)
     if outputs is not None:
         raise InputError("outputs= is for models of few outputs, with rows that are independent and weigh alike")
     if shares is not None:
@@ -406,7 +406,7 @@ def verify(
             "independent rows only; recalibrate with ScalingBinning(normalize=False)"
         )
     estimate = measure(preds, lens=lens, level=2 * level - 1)
-    return _verify_smooth(estimate.replace(lens=judged), threshold, level, assumes)
+    return _verify_smooth(estimate.replace(lens=lens_name), threshold, level, assumes)
 
 
 def _is_few(profile: Profile) -> bool:
@@ -425,7 +425,7 @@ def _verify_cells(
     value: float,
     threshold: float,
     level: float,
-    judged: str,
+    lens_name: str,
     *,
     closed: bool,
 ) -> Verification:
@@ -446,7 +446,7 @@ def _verify_cells(
         threshold,
         level,
         round(cells.rows),
-        judged,
+        lens_name,
         value,
         low,
         max(high, value),

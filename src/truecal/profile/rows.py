@@ -732,5 +732,7 @@ class SortedRows:
         >>> SortedRows(np.array([[0.2, 0.2, 0.5]]), np.zeros((1, 3))).distinct
         array([2])
         """
-        count = [1 + np.count_nonzero(scores[1:] != scores[:-1]) for scores in self.scores]
-        return np.broadcast_to(np.array(count), (self.batch,))
+        count = np.empty(len(self.scores), np.intp)
+        for i, scores in enumerate(self.scores):
+            count[i] = 1 + np.count_nonzero(scores[1:] != scores[:-1])
+        return np.broadcast_to(count, (self.batch,))
