@@ -195,3 +195,9 @@ def test_pooled_cells_have_about_equal_mass():
     np.testing.assert_allclose(edges, np.arange(1, 8) / 8, atol=0.01)
     half_certain = np.random.default_rng(0).random((20_000, 2)) * [1, 0] + [0, 1]
     np.testing.assert_allclose(cell_edges(half_certain, 8), [0.25, 0.5, 0.75, 1], atol=0.01)
+
+
+def test_sums_of_units_state_the_variance_of_their_ones():
+    rows, scores = np.array([[4.0, 6.0], [1.0, 3.0]]), np.array([[1.0, 1.0], [0.5, 2.7]])
+    sums = columns._unit_sums([rows, np.zeros((2, 2)), scores], 1)
+    np.testing.assert_allclose(sums.variances, [10 * 0.2 * 0.8, 4 * 0.8 * 0.2])

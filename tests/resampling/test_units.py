@@ -105,3 +105,23 @@ def test_rows_of_weight_zero_at_either_end_have_a_cell():
     profile = Profile(c[None], (rng.random(300) < c)[None].astype(np.uint8), weights[None])
     starts = cell_starts(profile, 20)
     assert (starts[0], starts[-1]) == (0, profile.rows)
+
+
+def test_units_without_weight_are_not_counted():
+    scores, outcomes = np.full(6, 0.5), np.array([0, 1, 0, 1, 0, 1], np.uint8)
+    sample = tc.lenses.Sample(scores, outcomes, np.array([1.0, 0, 0, 2, 0.5, 1]))
+    units = Units.of(sample, np.random.default_rng(0))
+    assert units.count == 4  # of rows 0, 3, 4 and 5
+    assert len({*units.of_row[[0, 3, 4, 5]]}) == 4
+    whole = Units.of(tc.lenses.Sample(scores, outcomes, np.full(6, 0.5)), np.random.default_rng(0))
+    assert whole.of_row.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_many_units_are_joined_at_random_in_groups_of_one_size(monkeypatch):
+    monkeypatch.setattr("truecal.resampling.units._MAX_UNITS", 100)
+    scores, outcomes = np.full(400, 0.5), np.zeros(400, np.uint8)
+    units = Units.of(tc.lenses.Sample(scores, outcomes, None), np.random.default_rng(0))
+    assert (np.bincount(units.of_row) == 4).all()
+    assert not (units.of_row == np.arange(400) % 100).all()
+    few = Units.of(tc.lenses.Sample(scores[:100], outcomes[:100], None), np.random.default_rng(0))
+    assert few.of_row.tolist() == list(range(100))
