@@ -14,6 +14,7 @@ from truecal.resampling.draws import (
     LinearRedraws,
     NullDistribution,
     label_ends,
+    multinomial,
     redraw_labels,
     redraw_ones,
     redraw_test,
@@ -195,3 +196,10 @@ def test_every_redraw_of_small_cells_is_drawn():
 def test_a_statistic_of_zero_is_reached_by_zeros():
     null = NullDistribution(lambda redraws, rng: np.zeros(redraws))
     assert null.p_value(0.0, 199, np.random.default_rng(0)) == 1.0
+
+
+def test_normal_counts_are_cut_off_at_zero():
+    drawn = multinomial(np.array([0.03, 0.97]), 320, 20_000, np.random.default_rng(0))
+    assert drawn.min() == 0
+    assert (drawn[:, 0] < 1).mean() == pytest.approx(norm.cdf((1 - 9.6) / np.sqrt(9.312)), abs=0.0015)
+    np.testing.assert_allclose(drawn.mean(axis=0), [9.6, 310.4], atol=0.1)
