@@ -155,7 +155,7 @@ def test_bad_requests_are_refused_before_any_work(call, message):
 
 def test_an_error_too_small_to_be_found_is_said(monkeypatch):
     monkeypatch.setattr(detection, "MAX_ROWS", 200)
-    with pytest.raises(InputError, match="too small"):
+    with pytest.raises(InputError, match="needs more than 256 rows"):
         samples_needed(RankSeries(), error=0.005, m=20)
 
 

@@ -147,7 +147,7 @@ def test_a_spike_of_certain_scores_is_legal():
         (lambda: World(Uniform()).draw(10, 0), "m >= 1"),
         (lambda: World(Uniform()).true_error(0.5), "norm must be"),
         (lambda: World(Uniform()).true_error(float("inf")), "norm must be"),
-        (lambda: World(Uniform()).with_error(0.1), "no direction"),
+        (lambda: World(Uniform()).with_error(0.1), "give it a miscalibrated curve"),
         (lambda: World(Uniform(), Power(2)).with_error(0.9), "leaves \\[0, 1\\]"),
         (lambda: PAPER_WORLDS["resnet110_c10"].partly_recalibrated(0.5), "remaining_error must be in"),
         (lambda: PAPER_WORLDS["resnet_c10"], "unknown world 'resnet_c10': use one of resnet110_c10"),
