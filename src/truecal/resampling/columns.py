@@ -118,31 +118,33 @@ def _class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[Floats, Ind
         yield from zip(validation.transpose(probs[:, part]), rows[part], strict=True)
 
 
-# ---------------------------------------------------------------------- bins of equal mass
+# ---------------------------------------------------------------------- bins of equal mass without a sort
 
 
 def mass_bins(scores: Floats, bins: int) -> Indices:
     """Find the bin, 0 to `bins` - 1, of every score, shape (n,) in any order with n >= `bins`, ties kept together.
 
-    Bins are of equal mass, with cuts and ties as in :meth:`truecal.profile.Profile.mass_cut`.
+    Bins are of equal mass, with cuts and ties as in :meth:`truecal.profile.Profile.mass_cut`. Scores are counted by their leading
+    bits; only those with the bits of a cut are sorted.
 
     >>> mass_bins(np.array([0.9, 0.1, 0.5, 0.2]), 2)
     array([1, 0, 1, 0])
     """
     scores = np.abs(scores)  # -0.0 becomes 0.0
-    return assign_bins(scores, _mass_edges(scores, bins))
+    keys = _leading_bits(scores)
+    return assign_bins(scores, _mass_edges(scores, keys, bins), keys)
 
 
-def assign_bins(scores: Floats, edges: Floats) -> Indices:
+def assign_bins(scores: Floats, edges: Floats, keys: Indices | None = None) -> Indices:
     """Find the bin of every score, shape (n,): the number of `edges` that are at most the score.
 
-    `edges` are the smallest scores of every bin but the first, ascending, shape (bins - 1,). Only scores that share their leading
-    bits with an edge are compared.
+    `edges` are the smallest scores of every bin but the first, ascending, shape (bins - 1,). `keys` are the `_leading_bits` of
+    the scores, computed here if not given. Only scores that share them with an edge are compared.
 
     >>> assign_bins(np.array([0.1, 0.5, 0.7]), np.array([0.5]))
     array([0, 1, 1])
     """
-    keys = _leading_bits(scores)
+    keys = _leading_bits(scores) if keys is None else keys
     edge_keys = np.minimum(np.sort(_leading_bits(edges)), _KEYS)
     # For every key, how many edges have it or a smaller one
     below = np.repeat(np.arange(len(edge_keys) + 1), np.diff(edge_keys, prepend=0, append=_KEYS))
@@ -182,16 +184,30 @@ def _leading_bits(scores: Floats) -> Indices:
     return (scores.astype(np.float32, copy=False).view(np.uint32) >> _KEY_SHIFT).astype(np.intp)
 
 
-def _mass_edges(scores: Floats, bins: int) -> Floats:
-    """Find the smallest score of every bin of equal mass but the first, shape (bins - 1,); of an empty bin that of the next.
+def _mass_edges(scores: Floats, keys: Indices, bins: int) -> Floats:
+    """Find the smallest score of every bin of equal mass but the first, shape (bins - 1,).
 
-    >>> _mass_edges(np.array([0.9, 0.1, 0.4, 0.6]), 2)
+    Where a bin is empty it is that of the next. Scores are of shape (n,) in any order, `keys` their leading bits. Only scores
+    whose keys occur at a cut are sorted.
+
+    >>> scores = np.array([0.9, 0.1, 0.4, 0.6])
+    >>> _mass_edges(scores, _leading_bits(scores), 2)
     array([0.6])
     """
-    n, ordered = len(scores), np.sort(scores)
+    n = len(scores)
     cut = -(-np.arange(1, bins) * n // bins)
-    lower, upper = ordered[cut - 1], ordered[np.minimum(cut, n - 1)]
-    first, last = (np.searchsorted(ordered, lower, side=side) for side in ("left", "right"))
+    count = np.bincount(keys, minlength=_KEYS)
+    end = np.cumsum(count)
+    is_cut_key = np.zeros(_KEYS, bool)
+    ranks = np.concatenate([cut - 1, np.minimum(cut, n - 1)])
+    cut_keys, of_rank = np.unique(np.searchsorted(end, ranks, side="right"), return_inverse=True)
+    is_cut_key[cut_keys] = True
+    cut_scores = np.sort(scores[np.flatnonzero(is_cut_key.take(keys))])
+    # Rows of smaller keys that are not among `cut_scores`
+    skipped = (end[cut_keys] - np.cumsum(count[cut_keys]))[of_rank]
+    lower, upper = cut_scores[ranks - skipped].reshape(2, -1)
+    shift = skipped[: len(cut)]
+    first, last = (np.searchsorted(cut_scores, lower, side=side) + shift for side in ("left", "right"))
     larger_part_below = (cut - first) * 2 >= last - first  # a group of ties goes to the side that has more of it
     tied = np.where(larger_part_below, np.nextafter(lower, scores.dtype.type(2)), lower)
     return np.where(lower == upper, tied, upper)

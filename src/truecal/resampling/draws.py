@@ -247,15 +247,28 @@ class LinearRedraws:
     def draw(self, redraws: int, rng: np.random.Generator) -> Float64s:
         """Draw the functions at the ones of redrawn outcomes, less their expectations, shape (redraws, functions)."""
         values = np.zeros((redraws, self._functions.shape[1]))
-        # Single rows are drawn in blocks that fit in cache; binomial samplers are set up once for every cell and block.
-        at_once = _AT_ONCE if (self._counts == 1).all() else _REDRAWN_AT_ONCE
-        for block in blocks(redraws, len(self._counts), at_once):
-            size = block.stop - block.start
-            drawn = redraw_ones(self._counts, self._scores, self._variances, size, rng)
-            np.matmul(drawn, self._functions, out=values[block])
+        if (self._counts == 1).all():
+            self._draw_single_rows(values, rng)
+        else:
+            for block in blocks(redraws, len(self._counts), _REDRAWN_AT_ONCE):
+                size = block.stop - block.start
+                drawn = redraw_ones(self._counts, self._scores, self._variances, size, rng)
+                np.matmul(drawn, self._functions, out=values[block])
         if self._root is not None:
             values += rng.standard_normal(values.shape) @ self._root
         return values
+
+    def _draw_single_rows(self, values: Float64s, rng: np.random.Generator) -> None:
+        """Fill `values`, shape (redraws, functions), where every cell is one row, in blocks that fit in cache."""
+        step = max(1, min(_AT_ONCE // max(len(self._scores), 1), len(values)))
+        ones = np.empty((step, len(self._scores)))
+        for start in range(0, len(values), step):
+            block = values[start : start + step]
+            drawn = ones[: len(block)]
+            rng.random(out=drawn)
+            np.less(drawn, self._scores, out=drawn)
+            np.matmul(drawn, self._functions, out=block)
+        values -= self._scores @ self._functions
 
 
 def label_ends(columns: Float64s) -> Float64s:

@@ -27,6 +27,7 @@ RANK_ROUNDING = 1e-9  # derived: rounding of a rank times a number of windows, w
 _PART_CELLS = 1 << 15  # derived: cells of a batch that are fitted together: what stays in cache
 _PART_ROWS = 1 << 17  # by choice: rows of datasets that wait for the others of their batch
 _MIN_VARIANCE, _MIN_SCALE = 1e-280, 1e-20  # derived: their product divides a squared coefficient of 1 without overflow
+_SINGLE_THREAD_PRODUCTS = 1 << 18  # by choice: multiplications up to which BLAS stays on one thread
 _MIN_NORM = 1e-6  # derived: a new polynomial has a norm near 1/4 until the distinct ranks are used up, then 1e-15
 _MAX_OVERLAP = 1e-9  # derived: rounding of a sum of 1024 products, with a margin of 1e4
 
@@ -321,7 +322,13 @@ def basis_functions(basis: Float64s, cells: RankCells) -> Float64s:
 
 def null_covariance(cells: RankCells, basis: Float64s) -> Float64s:
     """Compute the covariance (10) of the coefficients of a basis under calibration, E[phi_j phi_k c (1 - c)] / n, (m, K, K)."""
-    return (basis * cells.null_variances[:, None]) @ basis.transpose(0, 2, 1) / cells.n[:, None, None]
+    terms, variances = basis.shape[1], cells.null_variances[:, None]
+    total = np.zeros((len(cells.n), terms, terms))
+    step = max(128, _SINGLE_THREAD_PRODUCTS // terms**2)
+    for start in range(0, basis.shape[2], step):
+        part = basis[:, :, start : start + step]
+        total += (part * variances[:, :, start : start + step]) @ part.transpose(0, 2, 1)
+    return total / cells.n[:, None, None]
 
 
 def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float64s:
@@ -356,20 +363,30 @@ def _cached_basis(shares: bytes, order: float, small: bytes, *numbers: bytes) ->
     return basis
 
 
-def _distinct_score_functions(shares: Float64s, ranks: Float64s, terms: int) -> Float64s:
-    """Compute the indicator of the j-th distinct rank times the root of `shares`, scaled to length 1 (4b), (m, terms, cells).
+def rank_groups(shares: Float64s, ranks: Float64s) -> Indices:
+    """Number the groups of cells of equal rank from 0 on, (m, cells), given shares and ascending ranks of that shape.
 
     Two cells have different ranks if these differ by more than a quarter of the sum of their shares: mid-ranks of two scores
     differ by at least half of it, those of one score by rounding, which no fixed number bounds for rows of very small weight.
-    Indicators beyond the distinct ranks of a dataset are 0.
+
+    >>> rank_groups(np.array([[0.25, 0.25, 0.5]]), np.array([[0.25, 0.25, 0.75]]))
+    array([[0, 0, 1]])
+    """
+    steps = np.diff(ranks, axis=1) > (shares[:, 1:] + shares[:, :-1]) / 4
+    steps &= np.cumsum(shares, axis=1)[:, :-1] > 0  # the first cell that is not empty begins the first group
+    return np.cumsum(np.pad(steps, ((0, 0), (1, 0))), axis=1)
+
+
+def _distinct_score_functions(shares: Float64s, ranks: Float64s, terms: int) -> Float64s:
+    """Compute the indicator of the j-th distinct rank times the root of `shares`, scaled to length 1 (4b), (m, terms, cells).
+
+    Equal ranks are those of one group of :func:`rank_groups`. Indicators beyond the distinct ranks of a dataset are 0.
 
     >>> _distinct_score_functions(np.array([[0.25, 0.25, 0.5]]), np.array([[0.25, 0.25, 0.75]]), 2).round(4)
     array([[[0.7071, 0.7071, 0.    ],
             [0.    , 0.    , 1.    ]]])
     """
-    steps, roots = np.diff(ranks, axis=1) > (shares[:, 1:] + shares[:, :-1]) / 4, np.sqrt(shares)
-    steps &= np.cumsum(shares, axis=1)[:, :-1] > 0  # the first cell that is not empty begins the first group
-    group = np.cumsum(np.pad(steps, ((0, 0), (1, 0))), axis=1)
+    group, roots = rank_groups(shares, ranks), np.sqrt(shares)
     basis = np.where(group[:, None] == np.arange(terms)[:, None], roots[:, None], 0.0)
     return basis / np.sqrt(positive(np.vecdot(basis, basis)))[:, :, None]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from truecal import options
 from truecal.estimators.base import Bias, Estimator, Findings, SketchBound, report
 from truecal.estimators.estimate import Curve, Estimate, Interval
-from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, rank_cells
-from truecal.estimators.rank_series.fit import SeriesFit, fit_cells, fit_series
+from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, cell_parts, rank_cells
+from truecal.estimators.rank_series.fit import SeriesFit, distinct_score_estimate, fit_cells, fit_series
 from truecal.estimators.rank_series.interval import absolute_interval, one_score_limits, series_pivot
 from truecal.estimators.rank_series.tests import test_calibration
 from truecal.estimators.sketch_bounds import split_mixed_cells
@@ -91,7 +91,14 @@ class RankSeries(Estimator):
 
         `unselected` is the estimate of the squared error with all terms, of any norm.
         """
-        parts = [(fit.signed_power(self.norm), fit.theta[:, -1]) for fit in fit_series(profile)]
+        parts = []
+        for cells in cell_parts(profile):
+            if self.norm == 2 and profile.batch > 1 and cells.few_scores.all():  # resamples of few cells need no fit
+                theta = distinct_score_estimate(cells)
+                parts.append((np.minimum(theta, 1.0), theta))
+            else:
+                fit = fit_cells(cells) if profile.batch > 1 else next(fit_series(profile))
+                parts.append((fit.signed_power(self.norm), fit.theta[:, -1]))
         powers, estimates = map(np.concatenate, zip(*parts, strict=True))
         return Findings(powers, unselected=estimates)
 

@@ -16,6 +16,7 @@ from truecal.estimators.rank_series.basis import (
     cell_parts,
     null_covariance,
     rank_basis,
+    rank_groups,
     stack_cells,
 )
 from truecal.profile.profile import Profile
@@ -148,6 +149,24 @@ def fit_series(profile: Profile) -> Iterator[SeriesFit]:
     if "rank series" not in profile.cache:
         profile.cache["rank series"] = fit_cells(stack_cells([profile]))
     yield profile.cache["rank series"]
+
+
+def distinct_score_estimate(cells: RankCells) -> Float64s:
+    """Estimate theta with a term for every distinct score (4b), shape (m,): sums of (R^2 - S) / (N - 1) over them, over n.
+
+    R and S are the sums of residuals and of their squares over the N rows of one score; N = 1, a leverage above 0.95, adds 0.
+    """
+    datasets = len(cells.n)
+    score = np.broadcast_to(rank_groups(cells.shares, cells.ranks), cells.scores.shape)
+    number = score.shape[1]
+    code = (score + number * np.arange(datasets)[:, None]).ravel()
+    rows, residuals, squares = (
+        np.bincount(code, np.broadcast_to(values, score.shape).ravel(), number * datasets).reshape(datasets, number)
+        for values in (cells.counts, cells.residual_sums, cells.square_sums)
+    )
+    usable = rows * MAX_LEVERAGE >= 1
+    pairs = np.divide(residuals**2 - squares, rows - 1, out=np.zeros_like(rows), where=usable)
+    return pairs.sum(axis=1) / cells.n
 
 
 def fit_cells(cells: RankCells) -> SeriesFit:
